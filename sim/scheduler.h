@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event engine: plain callbacks in a calendar wheel, executed in the order (time, class, sequence).
+// It knows nothing of SystemC; sim/kernel.h drives it from one SC_METHOD.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "sim/units.h"
+
+namespace sim {
+
+using EventFn = void (*)(void* ctx, std::uint64_t arg);
+
+/// Calendar wheel with a heap for far events.
+///
+/// Order: events run by time; at one instant all ordinary events run first, in the order in which they were scheduled,
+/// then resumptions of program threads in the order of their thread number. A program that looks at memory at time t
+/// therefore sees everything that hardware did at t, and the result does not depend on who scheduled first.
+class Scheduler {
+ public:
+  Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  Picos now() const { return now_; }
+
+  /// Run fn(ctx, arg) at absolute time t (>= now).
+  void at(Picos t, EventFn fn, void* ctx, std::uint64_t arg = 0) { insert(t, next_seq_++, fn, ctx, arg); }
+  void after(Picos d, EventFn fn, void* ctx, std::uint64_t arg = 0) { at(now_ + d, fn, ctx, arg); }
+  /// Run obj->Method(arg) at time t; Method takes nothing or a std::uint64_t.
+  template <auto Method, class T>
+  void at(Picos t, T* obj, std::uint64_t arg = 0) { at(t, &thunk<Method, T>, obj, arg); }
+  template <auto Method, class T>
+  void after(Picos d, T* obj, std::uint64_t arg = 0) { at(now_ + d, &thunk<Method, T>, obj, arg); }
+
+  /// Run fn after every ordinary event of instant t; ties are ordered by `thread` (see the class comment).
+  void at_thread(Picos t, std::uint32_t thread, EventFn fn, void* ctx) {
+    insert(t, kThreadClass | thread, fn, ctx, 0);
+  }
+
+  /// Time of the earliest pending event, kNever if there is none.
+  Picos next_time();
+  /// Runs the earliest event, if any is due at or before `limit`. Returns false if there is none.
+  bool run_one(Picos limit);
+  /// Moves the clock without running anything; no event may be pending before t.
+  void advance_to(Picos t);
+
+  std::uint64_t executed() const { return executed_; }
+  std::size_t pending() const { return pending_; }
+  /// Order-sensitive hash over (time, sequence) of all events run so far; equal in every run mode.
+  std::uint64_t order_checksum() const { return checksum_; }
+
+ private:
+  struct Node {
+    Picos t;
+    std::uint64_t seq;
+    EventFn fn;
+    void* ctx;
+    std::uint64_t arg;
+    std::uint32_t next;
+  };
+  struct Key {
+    Picos t;
+    std::uint64_t seq;
+    std::uint32_t node;
+    bool operator<(const Key& o) const { return t != o.t ? t < o.t : seq < o.seq; }
+  };
+  static constexpr std::uint64_t kThreadClass = 1ULL << 63;
+  static constexpr std::uint32_t kNil = ~0U;
+  static constexpr unsigned kBuckets = 4096;
+
+  template <auto Method, class T>
+  static void thunk(void* ctx, std::uint64_t arg) {
+    if constexpr (requires(T* t) { (t->*Method)(arg); }) (static_cast<T*>(ctx)->*Method)(arg);
+    else { (void)arg; (static_cast<T*>(ctx)->*Method)(); }
+  }
+
+  void insert(Picos t, std::uint64_t seq, EventFn fn, void* ctx, std::uint64_t arg);
+  void place(std::uint32_t node);
+  bool load_next_bucket();
+  void pull_far_events();
+  void retune();
+  std::uint64_t slot_of(Picos t) const { return static_cast<std::uint64_t>(t.n) >> shift_; }
+
+  Picos now_{0};
+  std::uint64_t next_seq_ = 1;
+  std::uint64_t executed_ = 0;
+  std::uint64_t checksum_ = 0;
+  std::size_t pending_ = 0;
+
+  unsigned shift_ = 12;                    // log2 of the bucket width in ps, adapted to the load
+  std::uint64_t current_slot_ = 0;         // the bucket whose events are in current_
+  std::vector<Key> current_;               // events of the current bucket, latest first (pop from the back)
+  std::uint32_t bucket_[kBuckets];         // list heads
+  std::uint64_t bitmap_[kBuckets / 64]{};  // non-empty buckets
+  std::uint64_t summary_ = 0;              // non-zero words of bitmap_
+  std::size_t in_wheel_ = 0;
+  std::vector<Key> far_;                   // min-heap of events beyond the wheel
+  std::vector<Node> nodes_;
+  std::uint32_t free_ = kNil;
+  std::uint64_t tune_executed_ = 0;
+  Picos tune_start_{0};
+};
+
+}  // namespace sim

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trace model: declare-once points, tracks, records, sources and sinks. Models emit through a Source and never see a
+// sink; a disabled category costs one mask test. Times are absolute picoseconds, ids are counters, so the same run gives
+// the same bytes.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/journey.h"
+#include "sim/units.h"
+
+namespace sim {
+struct Context;
+}
+
+namespace sim::trace {
+
+/// Trace categories are the library folders.
+enum class Category : std::uint8_t { sim, memory, cpu, pcie, iommu, fabric, hca, kernel, verbs, system };
+inline constexpr std::size_t kCategories = 10;
+std::string_view name_of(Category c);
+
+enum class Kind : std::uint8_t {
+  span,     ///< work with enqueue, start and end time
+  instant,  ///< something that happens at one time
+  level,    ///< a quantity over time (occupancy, credits)
+  state,    ///< a named state over time (QP state); argument 0 names it in the track's state list
+  packet,   ///< bytes on a wire
+};
+
+/// A trace point. Declared once as an inline constexpr object in <library>/trace_points.h; identity is its address.
+/// `args` name the numbers that each emission carries, nullptr-terminated when fewer than four.
+struct Point {
+  const char* name;
+  Category category;
+  Kind kind;
+  std::array<const char*, 4> args{};
+};
+
+/// Why something happens: the message it serves and the span that caused it (0 = unknown). Rides on TLPs and packets.
+struct Cause {
+  MsgId msg = 0;
+  std::uint64_t parent = 0;
+};
+
+enum class TrackKind : std::uint8_t { exclusive, pipelined, counter, state, instant };
+
+/// A lane of the viewer: one resource of one host ("host0.hca.dma"). host is -1 for the fabric.
+struct Track {
+  std::uint32_t id;
+  std::int32_t host;
+  std::string path;
+  TrackKind kind;
+  std::vector<std::string> states;  ///< names of state values, for TrackKind::state
+};
+
+struct Span {
+  const Point* point;
+  std::uint32_t track;
+  std::uint64_t id, parent;
+  MsgId msg;
+  Picos enqueued, start, end;
+  std::array<std::uint64_t, 4> args;
+};
+struct Instant {
+  const Point* point;
+  std::uint32_t track;
+  MsgId msg;
+  std::uint64_t parent;
+  Picos t;
+  std::array<std::uint64_t, 4> args;
+};
+struct Level {
+  const Point* point;
+  std::uint32_t track;
+  Picos t;
+  std::int64_t value;
+};
+struct State {
+  const Point* point;
+  std::uint32_t track;
+  Picos t;
+  std::uint32_t value;
+};
+struct PacketRecord {
+  const Point* point;
+  std::uint32_t track;
+  MsgId msg;
+  Picos t;
+  bool transmit;                        ///< at the sender's port, else at the receiver's
+  std::span<const std::byte> bytes;     ///< whole frame from the Ethernet header on; valid during the call
+};
+
+/// What a sink learns before the first record.
+struct RunInfo {
+  std::string scenario, version;
+  std::uint64_t seed = 0;
+  std::vector<std::string> hosts;
+  std::string config_json;  ///< effective configuration
+};
+
+/// Consumer of records. Records come in emission order; a span may carry future times, so a sink that needs time order
+/// sorts. Tracks may be declared at any time before their first use.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void open(const RunInfo&) {}
+  virtual void on(const Track&) {}
+  virtual void on(const Span&) {}
+  virtual void on(const Instant&) {}
+  virtual void on(const Level&) {}
+  virtual void on(const State&) {}
+  virtual void on(const PacketRecord&) {}
+  virtual void on(const Journey&) {}
+  /// End of run at simulated time `end`. Throws std::runtime_error if the output could not be written completely.
+  virtual void close(Picos end) = 0;
+};
+
+/// Fans records out to the sinks. Without a sink every category is off.
+class Tracer {
+ public:
+  bool on(Category c) const {
+#ifdef RDMASIM_NO_TRACE
+    (void)c;
+    return false;
+#else
+    return (mask_ >> static_cast<unsigned>(c) & 1) != 0;
+#endif
+  }
+  /// Any category on.
+  bool active() const { return mask_ != 0; }
+  void add_sink(std::unique_ptr<Sink> sink) { sinks_.push_back(std::move(sink)); }
+  /// Enables recording. `categories` is a bit mask over Category; all by default.
+  void open(const RunInfo& info, std::uint32_t categories = ~0U);
+  void close(Picos end);
+
+  std::uint32_t declare_track(std::int32_t host, std::string path, TrackKind kind, std::vector<std::string> states = {});
+  std::uint64_t next_span_id() { return next_span_++; }
+  template <class R>
+  void emit(const R& r) {
+    for (auto& s : sinks_) s->on(r);
+  }
+
+ private:
+  std::uint32_t mask_ = 0;
+  std::uint64_t next_span_ = 1;
+  std::vector<Track> tracks_;
+  std::vector<std::unique_ptr<Sink>> sinks_;
+};
+
+/// A model's handle on its track.
+class Source {
+ public:
+  Source(Context& context, std::int32_t host, std::string path, TrackKind kind = TrackKind::pipelined,
+         std::vector<std::string> states = {});
+
+  bool on(const Point& p) const { return tracer_->on(p.category); }
+  /// Records a span and returns its id for use as a parent, 0 when the category is off.
+  template <std::convertible_to<std::uint64_t>... A>
+  std::uint64_t span(const Point& p, Cause why, Picos enqueued, Picos start, Picos end, A... a) {
+    static_assert(sizeof...(A) <= 4);
+    if (!tracer_->on(p.category)) [[likely]] return 0;
+    const std::uint64_t id = tracer_->next_span_id();
+    tracer_->emit(Span{&p, track_, id, why.parent, why.msg, enqueued, start, end, {static_cast<std::uint64_t>(a)...}});
+    return id;
+  }
+  template <std::convertible_to<std::uint64_t>... A>
+  void instant(const Point& p, Cause why, Picos t, A... a) {
+    static_assert(sizeof...(A) <= 4);
+    if (!tracer_->on(p.category)) [[likely]] return;
+    tracer_->emit(Instant{&p, track_, why.msg, why.parent, t, {static_cast<std::uint64_t>(a)...}});
+  }
+  void level(const Point& p, Picos t, std::int64_t value) {
+    if (!tracer_->on(p.category)) [[likely]] return;
+    tracer_->emit(Level{&p, track_, t, value});
+  }
+  void state(const Point& p, Picos t, std::uint32_t value) {
+    if (!tracer_->on(p.category)) [[likely]] return;
+    tracer_->emit(State{&p, track_, t, value});
+  }
+  void packet(const Point& p, MsgId msg, Picos t, bool transmit, std::span<const std::byte> bytes) {
+    if (!tracer_->on(p.category)) [[likely]] return;
+    tracer_->emit(PacketRecord{&p, track_, msg, t, transmit, bytes});
+  }
+
+ private:
+  Tracer* tracer_;
+  std::uint32_t track_;
+};
+
+}  // namespace sim::trace
