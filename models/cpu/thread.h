@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// A software thread on a core. Every operation that software performs in the simulated world is a call here; each costs
+// simulated time on the thread's local clock and has the effect that the architecture gives it: a store enters the store
+// buffer and becomes visible when it drains, a store to write-combining memory collects in a line, a barrier orders them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "cpu/barriers.h"
+#include "memory/address_space.h"
+#include "sim/engine.h"
+#include "sim/trace/trace.h"
+
+namespace cpu {
+
+class Core;
+
+/// A spin lock of the simulated program; contention costs spinning time. Debug value only, no memory behind it.
+struct SpinLock {
+  bool held = false;
+};
+
+class Thread {
+ public:
+  /// A thread of address space `space` on `core`, numbered uniquely in the simulation. start() begins it.
+  Thread(Core& core, sim::Engine& engine, memory::AddressSpace& space, std::string name, std::uint32_t number,
+         std::function<void()> body);
+  Thread(const Thread&) = delete;
+  Thread& operator=(const Thread&) = delete;
+  void start(sim::Picos t);
+
+  // Time
+  sim::Picos now() const { return thread_.now(); }
+  /// Spends d of computing time.
+  void compute(sim::Picos d) { thread_.charge(d); }
+  /// Lets everything up to now() happen: the caller sees memory as of now().
+  void sync();
+  void sleep(sim::Picos d);
+  /// Blocks until unpark() (kernel wait queues); `why` names the wait for the deadlock report.
+  void park(const char* why);
+  void unpark(sim::Picos at) { thread_.unpark(at); }
+
+  // Memory of the thread's address space. dst/src are pointers into its arena. n <= 64 per call.
+  /// Store through the store buffer; charges the core's store cost.
+  void store(void* dst, const void* src, std::size_t n);
+  template <class T>
+  void store(T* dst, T value) { store(static_cast<void*>(dst), &value, sizeof value); }
+  /// Load as this thread sees it (own pending stores included); charges the load cost. Call sync() before a load whose
+  /// value another agent may change.
+  void load(const void* src, void* dst, std::size_t n);
+  template <class T>
+  T load(const T* src) { T v; load(src, &v, sizeof v); return v; }
+  /// Bulk copy or fill by the program, charged per 64-byte line; visible when it drains.
+  void copy(void* dst, const void* src, std::size_t n);
+
+  // Device memory. `at` lies in a mapping of AddressSpace::map_mmio; value bytes are in memory order (already swapped).
+  void mmio_store64(memory::Va at, std::uint64_t value);
+  void mmio_store32(memory::Va at, std::uint32_t value);
+  std::uint64_t mmio_load64(memory::Va at);
+  std::uint32_t mmio_load32(memory::Va at);
+  /// The barrier macro of the real code; expands per architecture (barriers.h).
+  void barrier(Barrier b);
+  /// pthread_spin_lock; with `Barrier::wc_spinlock` semantics if `wc` (mmio_wc_spinlock).
+  void lock(SpinLock& l, bool wc = false);
+  void unlock(SpinLock& l);
+
+  // Polling
+  /// Waits until a write touches [at, at+n) (inside one page) after the last sync(), as a loop of empty polls that each
+  /// cost `interval` would: returns at the first multiple of `interval` after now() at or after the write is visible,
+  /// with now() advanced by that multiple. With CoreConfig::poll_mode == spin it performs the loop step by step instead;
+  /// results are identical. `cause` receives that of the write.
+  sim::trace::Cause wait_for_write(const void* at, std::size_t n, sim::Picos interval);
+  /// As above, until any of several ranges is written.
+  struct Range { const void* at; std::size_t n; };
+  sim::trace::Cause wait_for_write(std::span<const Range> ranges, sim::Picos interval);
+
+  /// The cause attached to this thread's next stores and MMIO writes.
+  void set_cause(sim::trace::Cause c) { cause_ = c; }
+  sim::trace::Cause cause() const { return cause_; }
+
+  Core& core() { return core_; }
+  memory::AddressSpace& space() { return space_; }
+  const std::string& name() const { return thread_.name(); }
+  bool finished() const { return thread_.finished(); }
+  sim::ProgramThread& program_thread() { return thread_; }
+
+  /// Hooks for the layers above: the process this thread belongs to (kernel::Process), opaque here.
+  void* process = nullptr;
+
+ private:
+  Core& core_;
+  memory::AddressSpace& space_;
+  sim::ProgramThread& thread_;
+  sim::trace::Cause cause_;
+  // … the rest is the implementer's
+};
+
+/// The thread that executes now, as `current` in Linux. Only valid inside a program.
+Thread& current();
+/// nullptr when hardware or the simulator itself runs.
+Thread* current_or_null();
+
+}  // namespace cpu
