@@ -14,6 +14,7 @@
 #include "sim/stats.h"
 #include "sim/task.h"
 #include "sim/trace/trace.h"
+#include "sim/wqe_tags.h"
 
 namespace sim {
 
@@ -33,6 +34,7 @@ struct Context {
   trace::Tracer tracer;
   Stats stats;
   Journeys journeys;
+  WqeTags wqe_tags;
   Pools pools;
   BufferPool buffers;
   FramePool frames;  // last: its destructor ends the flows that still run, which may hold pooled objects
