@@ -10,8 +10,11 @@
 //     }
 //   };
 //
-// Field types: Picos, Bytes, BitRate, bool, integers, double, std::string, enums with EnumNames, std::vector and
-// std::map<std::string, X> of these, and nested config structs.
+// Field types: Picos, Bytes, BitRate, bool, integers, double, std::string, enums with EnumNames, std::vector,
+// std::optional and std::map<std::string, X> of these, nested config structs, and sim::Json for "any value".
+//
+// A struct whose fields depend on each other adds `template <class F> void check(F&& fail) const`, which is called after
+// reading and says what is wrong with which field: `if (!is_power_of_two(ways)) fail("ways", "must be a power of two");`.
 #pragma once
 
 #include <array>
@@ -23,12 +26,14 @@ namespace sim {
 
 /// Where a default comes from.
 struct Provenance {
-  enum Kind { measured, spec, assumed } kind;
+  enum Kind { measured, spec, assumed, required } kind;
   const char* source;
 };
 constexpr Provenance measured(const char* source) { return {Provenance::measured, source}; }
 constexpr Provenance spec(const char* source) { return {Provenance::spec, source}; }
 constexpr Provenance assumed(const char* source) { return {Provenance::assumed, source}; }
+/// There is no default: the user has to give the value.
+constexpr Provenance required() { return {Provenance::required, "given by the user"}; }
 
 /// Inclusive bounds, in the base unit of the field (ps, bytes, bits per second, or the number itself).
 struct Range {
