@@ -6,12 +6,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "memory/address.h"
 #include "memory/host_memory.h"
+#include "sim/check.h"
 
 namespace memory {
 
@@ -36,6 +38,8 @@ class AddressSpace {
   /// Zero-filled memory, aligned to `align` (power of two, default 16). Sizes of a page or more are page aligned, like
   /// malloc's mmap path is not but posix_memalign's users expect. nullptr when the arena is exhausted.
   void* alloc(std::size_t size, std::size_t align = 16);
+  /// Throws std::invalid_argument for a pointer that alloc() did not give out. Pages that are pinned keep their frames
+  /// until they are unpinned.
   void free(void* p);
   std::size_t size_of(const void* p) const;  ///< size asked for at alloc(), 0 for a pointer it did not give out
 
@@ -53,9 +57,54 @@ class AddressSpace {
 
   HostMemory& memory() { return memory_; }
 
+  std::uint64_t base() const { return base_; }
+  /// Whether the address lies in this arena, allocated or not.
+  bool owns(const void* p) const { return reinterpret_cast<std::uint64_t>(p) - base_ < size_; }
+  /// Physical address of a byte of allocated arena memory; for the hot path of a core. SIM_CHECK when unmapped.
+  Phys phys_of(Va va) const {
+    const std::uint64_t page = (va.v - base_) >> kPageShift;
+    SIM_CHECK(page < pages_ && table_[page].frame != 0, "access to memory that the process has not allocated");
+    return {table_[page].frame + va.offset()};
+  }
+
  private:
+  /// Page-table entry of an arena page.
+  struct Page {
+    std::uint64_t frame;  // physical address, 0 = unmapped
+    std::uint32_t pins;
+    std::uint32_t block;  // the block that the page belongs to + 1, 0 = none
+  };
+  /// A run of pages: one large allocation, or equal slots for small ones.
+  struct Block {
+    std::uint64_t first = 0, pages = 0;  // page numbers inside the arena
+    std::uint32_t slot = 0;              // slot size, 0 for a large allocation
+    bool freed = false;                  // given back by the program, but still pinned
+    std::vector<std::uint64_t> sizes;    // size asked for + 1 per slot, 0 = free
+  };
+  struct MmioPage {
+    std::uint64_t bus = 0;
+    std::uint64_t run = 0;  // length of the mapping in pages, on its first page only
+    MemoryType type = MemoryType::uncached;
+    bool used = false;
+  };
+
+  void* alloc_slot(std::size_t size, std::uint32_t slot_class);
+  void* alloc_pages(std::size_t size, std::size_t align, std::uint32_t slot);
+  bool take_run(std::uint64_t pages, std::uint64_t align, std::uint64_t& first);
+  void give_run(std::uint64_t first, std::uint64_t pages);
+  void release(std::uint32_t block);
+  bool pinned(const Block& b) const;
+  std::uint64_t* size_slot(const void* p);
+
   HostMemory& memory_;
-  // … the rest is the implementer's
+  std::uint64_t base_, size_, pages_, mmio_base_;
+  Page* table_ = nullptr;                             // one entry per arena page, mapped lazily
+  std::map<std::uint64_t, std::uint64_t> free_runs_;  // first page -> pages; neighbours are merged
+  std::vector<Block> blocks_;
+  std::vector<std::uint32_t> free_blocks_;
+  std::vector<std::vector<std::uint64_t>> free_slots_;  // per slot class, addresses; the last one is handed out next
+  std::vector<MmioPage> mmio_;
+  std::size_t pinned_pages_ = 0;
 };
 
 inline Va va_of(const void* p) { return {reinterpret_cast<std::uint64_t>(p)}; }
