@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The SC_METHOD runs events until a program thread has to run, then returns; the thread hands control back with an
 // immediate notification when it blocks. In run-ahead mode SystemC's clock moves only when another SystemC model has
-// something timed pending; in tick mode it follows every distinct event time.
+// something timed pending; in tick mode it follows every distinct event time. In both, a step follows each activity of
+// other SystemC models, so that what they schedule is seen.
 #include "sim/engine.h"
 
 #include <utility>
@@ -59,8 +60,8 @@ void ProgramThread::switch_out() {
 void ProgramThread::sync() {
   Scheduler& s = engine_.scheduler_;
   if (local_ <= s.now()) return;
-  if (engine_.mode_ == EngineMode::run_ahead && local_ <= engine_.until_ && s.next_time() > local_) {
-    s.advance_to(local_);  // nothing happens in between: no need to switch
+  if (engine_.mode_ == EngineMode::run_ahead && local_ <= engine_.limit_ && !engine_.asked() && s.next_time() > local_) {
+    s.pass_thread(local_, number_);  // nothing happens in between: no need to switch
     return;
   }
   s.at_thread(local_, number_, &ProgramThread::resume, this);
@@ -80,7 +81,7 @@ void ProgramThread::park() {
 
 void ProgramThread::unpark(Picos t) {
   if (!parked_) {
-    if (!token_) token_time_ = t;
+    token_time_ = token_ ? min(token_time_, t) : t;
     token_ = true;
     return;
   }
@@ -115,15 +116,11 @@ bool Engine::attend_requests() {
 
 void Engine::step() {
   try {
-    Picos limit = until_;
-    if (mode_ == EngineMode::tick) {
-      limit = min(until_, sc_now());
-    } else {
-      const sc_core::sc_time ahead = sc_core::sc_time_to_pending_activity();
-      if (ahead != sc_core::sc_max_time() - sc_core::sc_time_stamp())
-        limit = min(until_, sc_now() + Picos{static_cast<std::int64_t>(ahead.value())});
-    }
-    while (error_ == nullptr && !attend_requests() && scheduler_.run_one(limit)) {
+    const sc_core::sc_time ahead = sc_core::sc_time_to_pending_activity();
+    const bool alone = ahead == sc_core::sc_max_time() - sc_core::sc_time_stamp();
+    const Picos others = alone ? kNever : sc_now() + Picos{static_cast<std::int64_t>(ahead.value())};
+    limit_ = min(until_, mode_ == EngineMode::tick ? sc_now() : others);
+    while (error_ == nullptr && !attend_requests() && scheduler_.run_one(limit_)) {
       if (yield_) {
         yield_ = false;
         return;
@@ -131,27 +128,26 @@ void Engine::step() {
     }
     if (error_ != nullptr || stop_.load(std::memory_order_relaxed)) {
       outcome_ = Outcome::stopped;
+      sc_core::sc_pause();
       return;
     }
     const Picos next = scheduler_.next_time();
-    if (next == kNever) {
-      outcome_ = Outcome::quiescent;
-    } else if (next > until_) {
-      outcome_ = Outcome::time_limit;
-    } else {
-      next_trigger(to_sc(next - sc_now()), wake_);
-    }
+    outcome_ = next == kNever ? Outcome::quiescent : Outcome::time_limit;
+    const Picos resume = min(next, others);
+    if (resume <= until_ && resume != kNever) next_trigger(to_sc(resume - sc_now()), wake_);
   } catch (...) {
     error_ = std::current_exception();
+    sc_core::sc_pause();
   }
 }
 
 Outcome Engine::run(Picos until) {
   until_ = until;
-  stop_.store(false, std::memory_order_relaxed);
   wake_.notify(sc_core::SC_ZERO_TIME);
-  sc_core::sc_start();
+  if (until == kNever) sc_core::sc_start();
+  else sc_core::sc_start(to_sc(max(until - sc_now(), Picos{0})), sc_core::SC_EXIT_ON_STARVATION);
   if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));
+  if (outcome_ == Outcome::stopped) stop_.store(false, std::memory_order_relaxed);
   return outcome_;
 }
 

@@ -91,9 +91,10 @@ class Engine : public sc_core::sc_module {
   ProgramThread* running() const { return running_; }
 
   /// Runs until no event is left, the limit is passed or stop() is called; may be called again.
-  /// Rethrows what a model or a program threw.
+  /// Rethrows what a model or a program threw. While another SystemC model has something pending, the run goes on: that
+  /// model may schedule events, at absolute times >= sc_time_stamp(). A free-running sc_clock therefore needs a limit.
   Outcome run(Picos until = kNever);
-  /// Ends run() after the current event. Safe in a signal handler.
+  /// Ends run() after the current event, or the next run() at once. Safe in a signal handler.
   void stop() { stop_.store(true, std::memory_order_relaxed); }
   /// A callback made from run() soon after request_progress(), which is safe in a signal handler or another thread.
   void on_progress(std::function<void()> fn) { progress_ = std::move(fn); }
@@ -103,6 +104,9 @@ class Engine : public sc_core::sc_module {
   friend class ProgramThread;
   void step();
   bool attend_requests();
+  bool asked() const {
+    return stop_.load(std::memory_order_relaxed) || progress_requested_.load(std::memory_order_relaxed);
+  }
 
   Scheduler& scheduler_;
   EngineMode mode_;
@@ -113,6 +117,7 @@ class Engine : public sc_core::sc_module {
   std::atomic<bool> stop_{false}, progress_requested_{false};
   std::function<void()> progress_;
   Picos until_ = kNever;
+  Picos limit_{0};  // up to where the current step may run
   Outcome outcome_ = Outcome::quiescent;
   std::exception_ptr error_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots are addressed by the low bits of the id; the table doubles when a live journey is in the way.
+// Slots are addressed by the low bits of the id. When a live journey is in the way of a new one, the table doubles if
+// it is half full; otherwise the old journey is an exception and moves to the side map.
 #include "sim/journey.h"
 
 namespace sim {
@@ -21,12 +22,26 @@ void Journeys::grow() {
     if (j.id != 0) slots_[j.id & (slots_.size() - 1)] = j;
 }
 
+Journey* Journeys::find_straggler(MsgId id) {
+  const auto it = stragglers_.find(id);
+  return it == stragglers_.end() ? nullptr : &it->second;
+}
+
 MsgId Journeys::begin(Picos t, std::uint32_t flow, std::uint8_t opcode, std::uint32_t bytes) {
   const MsgId id = next_++;
-  while (slots_[id & (slots_.size() - 1)].id != 0) grow();
-  slots_[id & (slots_.size() - 1)] = Journey{id, flow, bytes, opcode, t, t, {}};
+  if (live_ * 2 >= slots_.size()) grow();
+  Journey& slot = slots_[id & (slots_.size() - 1)];
+  if (slot.id != 0) stragglers_.emplace(slot.id, slot);
+  slot = Journey{id, flow, bytes, opcode, t, t, {}};
   ++live_;
   return id;
+}
+
+void Journeys::free_slot(MsgId id) {
+  Journey& j = slots_[id & (slots_.size() - 1)];
+  if (j.id == id) j.id = 0;
+  else stragglers_.erase(id);
+  --live_;
 }
 
 void Journeys::finish(MsgId id, Stage s, Picos t) {
@@ -34,15 +49,11 @@ void Journeys::finish(MsgId id, Stage s, Picos t) {
   if (j == nullptr) return;
   mark(id, s, t);
   if (sink_ != nullptr) sink_->finished(*j);
-  j->id = 0;
-  --live_;
+  free_slot(id);
 }
 
 void Journeys::drop(MsgId id) {
-  if (Journey* j = find(id)) {
-    j->id = 0;
-    --live_;
-  }
+  if (find(id) != nullptr) free_slot(id);
 }
 
 }  // namespace sim

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -57,7 +58,8 @@ struct JourneySink {
   virtual void finished(const Journey& j) = 0;
 };
 
-/// All journeys under way. Slots are recycled; nothing is allocated in the steady state.
+/// All journeys under way. Slots are recycled; nothing is allocated in the steady state. A journey that outlives
+/// thousands of later ones (a message that nobody polls for) is set aside, so that it does not make the table grow.
 class Journeys {
  public:
   Journeys();
@@ -83,10 +85,14 @@ class Journeys {
   Journey* find(MsgId id) {
     if (id == 0) return nullptr;
     Journey& j = slots_[id & (slots_.size() - 1)];
-    return j.id == id ? &j : nullptr;
+    if (j.id == id) [[likely]] return &j;
+    return stragglers_.empty() ? nullptr : find_straggler(id);
   }
+  Journey* find_straggler(MsgId id);
+  void free_slot(MsgId id);
   void grow();
-  std::vector<Journey> slots_;
+  std::vector<Journey> slots_;             // a power of two, addressed by the low bits of the id
+  std::map<MsgId, Journey> stragglers_;
   MsgId next_ = 1;
   std::size_t live_ = 0;
   JourneySink* sink_ = nullptr;

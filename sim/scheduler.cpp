@@ -65,14 +65,8 @@ void Scheduler::pull_far_events() {
   }
 }
 
-// Makes the next non-empty bucket the current one. False if no event is pending.
-bool Scheduler::load_next_bucket() {
-  if (in_wheel_ == 0) {
-    if (far_.empty()) return false;
-    current_slot_ = slot_of(far_.front().t);
-    pull_far_events();
-    return true;
-  }
+// The first non-empty bucket after the current one. The wheel must not be empty.
+unsigned Scheduler::next_bucket() const {
   const auto from = static_cast<unsigned>((current_slot_ + 1) % kBuckets);
   unsigned word = from / 64;
   std::uint64_t bits = bitmap_[word] & (~0ULL << (from % 64));
@@ -81,15 +75,35 @@ bool Scheduler::load_next_bucket() {
     word = static_cast<unsigned>(std::countr_zero(later != 0 ? later : summary_));
     bits = bitmap_[word];
   }
-  const unsigned b = word * 64 + static_cast<unsigned>(std::countr_zero(bits));
-  current_slot_ += 1 + (b + kBuckets - from) % kBuckets;
+  return word * 64 + static_cast<unsigned>(std::countr_zero(bits));
+}
+
+Picos Scheduler::earliest_in(unsigned b) const {
+  Picos earliest = kNever;
+  for (std::uint32_t n = bucket_[b]; n != kNil; n = nodes_[n].next) earliest = min(earliest, nodes_[n].t);
+  return earliest;
+}
+
+// Makes the next non-empty bucket the current one if its first event is due at or before `limit`; false otherwise. The
+// current bucket never moves ahead of the event that runs next: a far timer that merely was looked at would otherwise
+// turn every insertion before it into one into the sorted bucket.
+bool Scheduler::load_due_bucket(Picos limit) {
+  if (in_wheel_ == 0) {
+    if (far_.empty() || far_.front().t > limit || far_.front().t == kNever) return false;
+    current_slot_ = slot_of(far_.front().t);
+    pull_far_events();
+    return true;
+  }
+  const unsigned b = next_bucket();
+  if (limit != kNever && earliest_in(b) > limit) return false;
+  current_slot_ += 1 + (b + kBuckets - static_cast<unsigned>((current_slot_ + 1) % kBuckets)) % kBuckets;
   for (std::uint32_t n = bucket_[b]; n != kNil; n = nodes_[n].next) {
     current_.push_back({nodes_[n].t, nodes_[n].seq, n});
     --in_wheel_;
   }
   bucket_[b] = kNil;
-  bitmap_[word] &= ~(1ULL << (b % 64));
-  if (bitmap_[word] == 0) summary_ &= ~(1ULL << word);
+  bitmap_[b / 64] &= ~(1ULL << (b % 64));
+  if (bitmap_[b / 64] == 0) summary_ &= ~(1ULL << (b / 64));
   if (current_.size() > 1) std::sort(current_.begin(), current_.end(), kLater);
   pull_far_events();
   return true;
@@ -103,7 +117,8 @@ void Scheduler::retune() {
   tune_start_ = now_;
   const unsigned want = std::clamp(static_cast<unsigned>(std::bit_width(gap)), kMinShift, kMaxShift);
   if (want + 1 >= shift_ && want <= shift_ + 1) return;
-  std::vector<std::uint32_t> all;
+  std::vector<std::uint32_t>& all = retuned_;
+  all.clear();
   for (unsigned b = 0; b < kBuckets; ++b) {
     for (std::uint32_t n = bucket_[b]; n != kNil; n = nodes_[n].next) all.push_back(n);
     bucket_[b] = kNil;
@@ -120,16 +135,16 @@ void Scheduler::retune() {
   for (const std::uint32_t n : all) place(n);
 }
 
-Picos Scheduler::next_time() {
-  while (current_.empty())
-    if (!load_next_bucket()) return kNever;
-  return current_.back().t;
+Picos Scheduler::next_time() const {
+  if (!current_.empty()) return current_.back().t;
+  if (in_wheel_ != 0) return earliest_in(next_bucket());
+  return far_.empty() ? kNever : far_.front().t;
 }
 
 bool Scheduler::run_one(Picos limit) {
-  const Picos next = next_time();
-  if (next > limit || next == kNever) return false;
+  if (current_.empty() && !load_due_bucket(limit)) return false;
   const Key key = current_.back();
+  if (key.t > limit) return false;
   current_.pop_back();
   const Node node = nodes_[key.node];
   nodes_[key.node].next = free_;
@@ -137,7 +152,7 @@ bool Scheduler::run_one(Picos limit) {
   --pending_;
   ++executed_;
   now_ = node.t;
-  checksum_ = (checksum_ ^ static_cast<std::uint64_t>(node.t.n) ^ (node.seq << 1)) * 0x9E3779B97F4A7C15ULL;
+  mix(node.t, node.seq);
   node.fn(node.ctx, node.arg);
   if (executed_ - tune_executed_ >= kTuneEvery) retune();
   return true;
@@ -146,6 +161,11 @@ bool Scheduler::run_one(Picos limit) {
 void Scheduler::advance_to(Picos t) {
   SIM_CHECK(t >= now_ && next_time() >= t, "the clock may not jump over an event");
   now_ = t;
+}
+
+void Scheduler::pass_thread(Picos t, std::uint32_t thread) {
+  advance_to(t);
+  mix(t, kThreadClass | thread);
 }
 
 }  // namespace sim

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The event engine: plain callbacks in a calendar wheel, executed in the order (time, class, sequence).
-// It knows nothing of SystemC; sim/kernel.h drives it from one SC_METHOD.
+// It knows nothing of SystemC; sim/engine.h drives it from one SC_METHOD.
 #pragma once
 
 #include <bit>
@@ -41,15 +41,18 @@ class Scheduler {
   }
 
   /// Time of the earliest pending event, kNever if there is none.
-  Picos next_time();
+  Picos next_time() const;
   /// Runs the earliest event, if any is due at or before `limit`. Returns false if there is none.
   bool run_one(Picos limit);
   /// Moves the clock without running anything; no event may be pending before t.
   void advance_to(Picos t);
+  /// As advance_to, for a program thread that need not be suspended until t: counts in the order checksum like the
+  /// resumption that it saves.
+  void pass_thread(Picos t, std::uint32_t thread);
 
   std::uint64_t executed() const { return executed_; }
   std::size_t pending() const { return pending_; }
-  /// Order-sensitive hash over (time, sequence) of all events run so far; equal in every run mode.
+  /// Order-sensitive hash over (time, sequence) of all events and thread resumptions so far; equal in every run mode.
   std::uint64_t order_checksum() const { return checksum_; }
 
  private:
@@ -79,8 +82,13 @@ class Scheduler {
 
   void insert(Picos t, std::uint64_t seq, EventFn fn, void* ctx, std::uint64_t arg);
   void place(std::uint32_t node);
-  bool load_next_bucket();
+  unsigned next_bucket() const;
+  Picos earliest_in(unsigned bucket) const;
+  bool load_due_bucket(Picos limit);
   void pull_far_events();
+  void mix(Picos t, std::uint64_t seq) {
+    checksum_ = (checksum_ ^ static_cast<std::uint64_t>(t.n) ^ std::rotl(seq, 1)) * 0x9E3779B97F4A7C15ULL;
+  }
   void retune();
   std::uint64_t slot_of(Picos t) const { return static_cast<std::uint64_t>(t.n) >> shift_; }
 
@@ -99,6 +107,7 @@ class Scheduler {
   std::size_t in_wheel_ = 0;
   std::vector<Key> far_;                   // min-heap of events beyond the wheel
   std::vector<Node> nodes_;
+  std::vector<std::uint32_t> retuned_;     // scratch of retune()
   std::uint32_t free_ = kNil;
   std::uint64_t tune_executed_ = 0;
   Picos tune_start_{0};

@@ -215,7 +215,11 @@ class Completion {
   bool done() const { return value_.has_value(); }
   void reset() { value_.reset(); }
   bool await_ready() const noexcept { return value_.has_value(); }
-  void await_suspend(std::coroutine_handle<> h) noexcept { waiter_ = h; }
+  void await_suspend(std::coroutine_handle<> h) {
+    SIM_CHECK(!waiter_, "two flows wait for one completion");
+    waiter_ = h;
+  }
+  /// Valid until reset().
   T& await_resume() { return *value_; }
 
  private:

@@ -35,7 +35,7 @@ Parsed<std::uint64_t> parse(std::string_view text, const std::array<Unit, N>& un
       digits = true;
       mantissa = mantissa * 10 + static_cast<unsigned>(c - '0');
       if (point) scale *= 10;
-      if (mantissa > (static_cast<unsigned __int128>(1) << 100) || scale > 1'000'000'000'000'000'000ULL) return expected("number too long");
+      if (mantissa > (static_cast<unsigned __int128>(1) << 80) || scale > 1'000'000'000'000'000'000ULL) return expected("number too long");
     } else {
       break;
     }
