@@ -3,6 +3,7 @@
 // architecture.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -18,9 +19,11 @@ enum class Barrier : std::uint8_t {
   udma_from_device,   ///< udma_from_device_barrier
   mmio_flush_writes,  ///< mmio_flush_writes
   mmio_wc_start,      ///< mmio_wc_start, the same instruction as mmio_flush_writes
+  mmio_wc_spinlock,   ///< what mmio_wc_spinlock adds to the lock itself; part of Thread::lock(l, true)
   dma_rmb,            ///< kernel dma_rmb
   wmb,                ///< kernel wmb
 };
+inline constexpr std::size_t kBarriers = 7;
 std::string_view name_of(Barrier b);
 
 enum class Instruction : std::uint8_t {
@@ -32,6 +35,8 @@ std::string_view name_of(Instruction i);
 
 /// The instruction of a barrier on an architecture.
 Instruction expand(Arch arch, Barrier b);
+/// The next weaker instruction, for fault injection: dsb_st -> dmb_oshst, mfence -> sfence, all others -> none.
+Instruction weaken(Instruction i);
 
 }  // namespace cpu
 
@@ -39,4 +44,16 @@ template <>
 struct sim::EnumNames<cpu::Arch> {
   static constexpr std::array<std::pair<cpu::Arch, std::string_view>, 2> values{
       {{cpu::Arch::x86_64, "x86_64"}, {cpu::Arch::arm64, "arm64"}}};
+};
+
+template <>
+struct sim::EnumNames<cpu::Barrier> {
+  static constexpr std::array<std::pair<cpu::Barrier, std::string_view>, cpu::kBarriers> values{
+      {{cpu::Barrier::udma_to_device, "udma_to_device"},
+       {cpu::Barrier::udma_from_device, "udma_from_device"},
+       {cpu::Barrier::mmio_flush_writes, "mmio_flush_writes"},
+       {cpu::Barrier::mmio_wc_start, "mmio_wc_start"},
+       {cpu::Barrier::mmio_wc_spinlock, "mmio_wc_spinlock"},
+       {cpu::Barrier::dma_rmb, "dma_rmb"},
+       {cpu::Barrier::wmb, "wmb"}}};
 };

@@ -7,20 +7,28 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "cpu/barriers.h"
 #include "memory/address_space.h"
 #include "sim/engine.h"
+#include "sim/pool.h"
 #include "sim/trace/trace.h"
 
 namespace cpu {
 
 class Core;
+class Thread;
 
 /// A spin lock of the simulated program; contention costs spinning time. Debug value only, no memory behind it.
 struct SpinLock {
   bool held = false;
+  const Thread* owner = nullptr;    ///< who holds it, or held it last
+  sim::Picos released{0};           ///< time of the last release
+  Thread* first_waiter = nullptr;   ///< threads that spin, in the order of their coming
 };
 
 class Thread {
@@ -28,6 +36,7 @@ class Thread {
   /// A thread of address space `space` on `core`, numbered uniquely in the simulation. start() begins it.
   Thread(Core& core, sim::Engine& engine, memory::AddressSpace& space, std::string name, std::uint32_t number,
          std::function<void()> body);
+  ~Thread();
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
   void start(sim::Picos t);
@@ -36,24 +45,27 @@ class Thread {
   sim::Picos now() const { return thread_.now(); }
   /// Spends d of computing time.
   void compute(sim::Picos d) { thread_.charge(d); }
-  /// Lets everything up to now() happen: the caller sees memory as of now().
+  /// Lets everything up to now() happen: the caller sees memory as of now(). Kernel work that has run on the core in the
+  /// meantime moves now().
   void sync();
   void sleep(sim::Picos d);
   /// Blocks until unpark() (kernel wait queues); `why` names the wait for the deadlock report.
   void park(const char* why);
-  void unpark(sim::Picos at) { thread_.unpark(at); }
+  /// Ends park() at time `at`, never before the thread's own time; an unpark() that comes first lets the next park() pass.
+  void unpark(sim::Picos at);
 
   // Memory of the thread's address space. dst/src are pointers into its arena. n <= 64 per call.
   /// Store through the store buffer; charges the core's store cost.
   void store(void* dst, const void* src, std::size_t n);
   template <class T>
   void store(T* dst, T value) { store(static_cast<void*>(dst), &value, sizeof value); }
-  /// Load as this thread sees it (own pending stores included); charges the load cost. Call sync() before a load whose
-  /// value another agent may change.
+  /// Load as this thread sees it (own pending stores included); charges the load cost, or the latency of the cache or
+  /// memory that has the line. Call sync() before a load whose value another agent may change.
   void load(const void* src, void* dst, std::size_t n);
   template <class T>
   T load(const T* src) { T v; load(src, &v, sizeof v); return v; }
-  /// Bulk copy or fill by the program, charged per 64-byte line; visible when it drains.
+  /// Bulk copy by the program, any n, charged per 64-byte line; visible when it drains. Either side may also lie outside
+  /// the arena (a program's stack).
   void copy(void* dst, const void* src, std::size_t n);
 
   // Device memory. `at` lies in a mapping of AddressSpace::map_mmio; value bytes are in memory order (already swapped).
@@ -63,7 +75,7 @@ class Thread {
   std::uint32_t mmio_load32(memory::Va at);
   /// The barrier macro of the real code; expands per architecture (barriers.h).
   void barrier(Barrier b);
-  /// pthread_spin_lock; with `Barrier::wc_spinlock` semantics if `wc` (mmio_wc_spinlock).
+  /// pthread_spin_lock; with Barrier::mmio_wc_spinlock if `wc` (mmio_wc_spinlock).
   void lock(SpinLock& l, bool wc = false);
   void unlock(SpinLock& l);
 
@@ -91,11 +103,49 @@ class Thread {
   void* process = nullptr;
 
  private:
+  friend class Core;
+  enum class State : std::uint8_t { idle, running, blocked, polling };  // idle: not started, or finished
+  struct Steal {
+    sim::Picos start{0}, length{0};
+  };
+  /// The grid of poll instants of a wait: next, next + interval, …
+  struct Poll {
+    bool hit = false;
+    sim::Picos next{0}, interval{0};
+    sim::trace::Cause cause;
+    sim::Picos first_at_or_after(sim::Picos t) const {
+      if (t <= next) return next;
+      return next + interval * ((t - next + interval - sim::Picos{1}) / interval);
+    }
+  };
+
+  void run(const std::function<void()>& body);
+  void advance_to(sim::Picos t) { thread_.charge(t - thread_.now()); }
+  void store_across_lines(const std::byte* dst, const std::byte* src, std::size_t n);
+  void mmio_store(memory::Va at, std::span<const std::byte> bytes);
+  std::uint64_t mmio_load(memory::Va at, unsigned size);
+  void on_steal(sim::Picos start, sim::Picos d);
+  void settle_steals();
+  void enter_blocked();
+  void leave_blocked();
+  static void on_write(void* self, std::uint64_t, sim::trace::Cause cause);
+  void on_poll_hit();
+  void poll_until_hit();
+
   Core& core_;
   memory::AddressSpace& space_;
   sim::ProgramThread& thread_;
   sim::trace::Cause cause_;
-  // … the rest is the implementer's
+  State state_ = State::idle;
+  sim::Ring<Steal> steals_;         // kernel work that has not delayed this thread yet, by start
+  sim::Picos blocked_from_{0};      // when it blocked
+  sim::Picos not_before_{0};        // end of the kernel work that ran while it was blocked
+  Poll poll_;
+  std::vector<memory::WatchId> watches_;
+  bool token_ = false;              // an unpark() that came before its park()
+  sim::Picos token_time_{0};
+  Thread* next_waiter_ = nullptr;   // in SpinLock's list
+  sim::Picos spin_from_{0};         // when it began to spin for a lock
 };
 
 /// The thread that executes now, as `current` in Linux. Only valid inside a program.

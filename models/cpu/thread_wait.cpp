@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a thread lets time pass: synchronising with the engine, blocking in the kernel, being delayed by kernel work on its
+// core, and polling memory. A wait for a write makes no event per poll: the write computes the poll that would have seen
+// it. Kernel work that starts at or before a poll delays that poll, and the grid of all later ones, by its length.
+// Not modelled: the cache-line transfers of the polls themselves.
+#include <algorithm>
+
+#include "cpu/core.h"
+#include "cpu/thread.h"
+#include "cpu/trace_points.h"
+
+namespace cpu {
+
+void Thread::sync() {
+  thread_.sync();
+  if (!steals_.empty()) [[unlikely]] settle_steals();
+  core_.memory().commit_pending();
+}
+
+// Kernel work that has started by now has kept the thread from getting here; the delay may let more of it start.
+void Thread::settle_steals() {
+  while (!steals_.empty() && steals_.front().start <= thread_.now()) {
+    thread_.charge(steals_.pop_front().length);
+    thread_.sync();
+  }
+}
+
+void Thread::on_steal(sim::Picos start, sim::Picos d) {
+  switch (state_) {
+    case State::idle: not_before_ = sim::max(not_before_, start + d); break;
+    case State::blocked:
+      if (start < blocked_from_) blocked_from_ += d;  // the thread has run ahead; in truth it still computed then
+      not_before_ = sim::max(not_before_, start + d);
+      break;
+    case State::running: steals_.push_back({start, d}); break;
+    case State::polling:
+      steals_.push_back({start, d});
+      if (poll_.hit) break;
+      while (!steals_.empty() && steals_.front().start <= core_.context().now()) {
+        const Steal s = steals_.pop_front();
+        poll_.next = poll_.first_at_or_after(s.start) + s.length;
+      }
+      break;
+  }
+}
+
+void Thread::enter_blocked() {
+  state_ = State::blocked;
+  blocked_from_ = thread_.now();
+  // Work that was known before and starts only later meets a blocked thread.
+  while (!steals_.empty()) {
+    const Steal s = steals_.pop_front();
+    not_before_ = sim::max(not_before_, s.start + s.length);
+  }
+}
+
+void Thread::leave_blocked() {
+  state_ = State::running;
+  const sim::Picos resume = sim::max(blocked_from_, not_before_);
+  if (resume > thread_.now()) advance_to(resume);
+  sync();
+}
+
+void Thread::sleep(sim::Picos d) {
+  settle_steals();
+  const sim::Picos from = thread_.now();
+  enter_blocked();
+  thread_.set_wait_reason("sleep");
+  thread_.charge(d);
+  thread_.sync();
+  thread_.set_wait_reason("");
+  if (blocked_from_ > from) {  // the sleep began later than it seemed
+    thread_.charge(blocked_from_ - from);
+    thread_.sync();
+  }
+  leave_blocked();
+}
+
+void Thread::park(const char* why) {
+  settle_steals();
+  if (token_) {
+    token_ = false;
+    if (token_time_ > thread_.now()) advance_to(token_time_);
+    sync();
+    return;
+  }
+  enter_blocked();
+  thread_.set_wait_reason(why);
+  thread_.park();
+  thread_.set_wait_reason("");
+  leave_blocked();
+}
+
+// A thread that waits for something else (memory, a device, a lock) is not woken; its next park() passes.
+void Thread::unpark(sim::Picos at) {
+  if (state_ == State::blocked && thread_.parked()) {
+    thread_.unpark(at);
+  } else if (!token_) {
+    token_ = true;
+    token_time_ = at;
+  }
+}
+
+sim::trace::Cause Thread::wait_for_write(const void* at, std::size_t n, sim::Picos interval) {
+  const Range range{at, n};
+  return wait_for_write(std::span(&range, 1), interval);
+}
+
+sim::trace::Cause Thread::wait_for_write(std::span<const Range> ranges, sim::Picos interval) {
+  SIM_CHECK(interval > sim::Picos{0} && !ranges.empty(), "a poll takes time and looks at something");
+  memory::HostMemory& memory = core_.memory();
+  const sim::Picos begin = thread_.now();
+  poll_ = {false, begin + interval, interval, {}};
+  watches_.clear();
+  for (const Range& r : ranges)
+    watches_.push_back(memory.watch(space_.phys_of(memory::va_of(r.at)), r.n, &Thread::on_write, this));
+  thread_.set_wait_reason("polling memory");
+  if (core_.config().poll_mode == PollMode::spin) {
+    do {
+      thread_.charge(interval);
+      sync();
+    } while (!poll_.hit);
+  } else {
+    poll_until_hit();
+  }
+  thread_.set_wait_reason("");
+  for (const memory::WatchId id : watches_) memory.unwatch(id);
+  core_.trace().span(points::poll, poll_.cause, begin, begin, thread_.now(), memory::va_of(ranges.front().at).v);
+  return poll_.cause;
+}
+
+void Thread::poll_until_hit() {
+  state_ = State::polling;
+  while (!poll_.hit) thread_.park();
+  state_ = State::running;
+  sync();
+}
+
+void Thread::on_write(void* self, std::uint64_t, sim::trace::Cause cause) {
+  auto* const t = static_cast<Thread*>(self);
+  if (t->poll_.hit) return;
+  t->poll_.hit = true;
+  t->poll_.cause = cause;
+  if (t->state_ == State::polling) t->on_poll_hit();
+}
+
+// The poll that sees a write of this instant: kernel work that starts at or before a poll moves it.
+void Thread::on_poll_hit() {
+  const sim::Picos now = core_.context().now();
+  sim::Picos seen = poll_.first_at_or_after(now);
+  while (!steals_.empty() && steals_.front().start <= seen) {
+    const Steal s = steals_.pop_front();
+    poll_.next = poll_.first_at_or_after(s.start) + s.length;
+    seen = poll_.first_at_or_after(now);
+  }
+  thread_.unpark(seen);
+}
+
+}  // namespace cpu
