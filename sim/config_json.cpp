@@ -135,8 +135,10 @@ class Builder {
     std::string message = tidy(e.what());
     Origin where = source_;
     const std::size_t offset = position > 0 ? position - 1 : 0;
-    std::size_t start = scanner_.position();
-    while (scanner_.position() <= offset) {
+    std::size_t start = text_.size();
+    // A malformed literal or number is noticed at the character after it.
+    const bool lexical = std::strstr(e.what(), "last read") != nullptr;
+    while (scanner_.position() < offset || (scanner_.position() == offset && !(lexical && start < offset))) {
       const std::size_t t = scanner_.next_token();
       start = t == std::string_view::npos ? text_.size() : t;
       if (t == std::string_view::npos) break;

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run found out, and its JSON form, which docs/result.md describes. Everything except the `simulator` section
+// depends on the scenario and the seed alone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiment/statistics.h"
+#include "sim/json.h"
+#include "sim/stats.h"
+#include "sim/units.h"
+
+namespace experiment {
+
+inline constexpr const char* kResultSchema = "rdmasim-result/1";
+
+/// How the run ended. Unmet expectations are not a verdict: they are conditions on the result, which contains it.
+enum class Verdict {
+  ok,           ///< every program finished
+  deadlock,     ///< no event is left, but programs wait or work requests are outstanding
+  time_limit,   ///< the scenario's time limit came first
+  interrupted,  ///< the user stopped it; what had happened until then is reported
+};
+std::string_view name_of(Verdict v);
+
+struct WorkloadResult {
+  std::string name, op;
+  std::uint64_t messages = 0;           ///< delivered in success
+  std::uint64_t bytes = 0;              ///< their payload
+  sim::Picos first_post{0}, last_done{0};  ///< the time span that rates refer to
+  std::optional<LatencyStats> latency;
+  std::optional<LatencyStats> half_round_trip;  ///< what perftest's *_lat programs print; ping-pong workloads only
+  std::map<std::string, std::uint64_t> wc_status;
+  std::optional<Breakdown> breakdown;
+  bool percentiles_exact = true;        ///< false when percentiles come from a sample
+
+  double bandwidth_gbps() const;
+  double message_rate_mpps() const;
+};
+
+/// An asynchronous event as ibv_get_async_event would return it.
+struct AsyncEvent {
+  sim::Picos time{0};
+  std::string host, type, object;
+};
+
+/// The busiest resource. Saturated resources bound the throughput; otherwise latency or the programs do.
+struct Bottleneck {
+  static constexpr double kSaturated = 0.9;
+  std::string resource;  ///< empty when no resource did anything
+  double utilisation = 0;
+  bool saturated() const { return utilisation >= kSaturated; }
+};
+Bottleneck bottleneck_of(const std::map<std::string, double>& utilisation);
+
+struct ExpectationResult {
+  std::string at, expected, actual, because;
+  bool met = false;
+};
+
+/// What the run cost; differs from run to run.
+struct SimulatorCost {
+  std::uint64_t events = 0;
+  double wall_s = 0, cpu_s = 0;
+  std::uint64_t peak_rss_bytes = 0;
+};
+
+struct Result {
+  std::string scenario, description, version;
+  std::uint64_t seed = 0;
+  sim::Picos sim_time{0};
+  Verdict verdict = Verdict::ok;
+  std::vector<std::pair<std::string, std::string>> summary;  ///< configuration in a few lines, for people
+  std::vector<WorkloadResult> workloads;
+  std::vector<AsyncEvent> async_events;
+  std::map<std::string, std::uint64_t> counters;
+  std::map<std::string, double> utilisation;
+  std::vector<std::string> outstanding;  ///< who waits for what, when not everything finished
+  std::vector<ExpectationResult> expectations;
+  SimulatorCost simulator;
+
+  std::uint64_t messages() const;
+  bool expectations_met() const;
+};
+
+/// The versioned form. `simulator` is left out when `with_cost` is false; what remains is the same for the same run.
+sim::Json to_json(const Result& r, bool with_cost = true);
+
+}  // namespace experiment

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of a run: context and sinks, machine, programs, engine, verdict, collection, expectations, closing of traces.
+// The clock of the machine this runs on is read only for the `simulator` section.
+#include "experiment/run.h"
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <optional>
+
+#include "experiment/expectation.h"
+#include "experiment/interrupt.h"
+#include "experiment/progress.h"
+#include "sim/check.h"
+
+namespace experiment {
+namespace {
+
+/// Busy shares over the time since the measurement began.
+class UtilisationWindow {
+ public:
+  void begin(const sim::Context& context) {
+    if (begun_) return;
+    begun_ = true;
+    start_ = context.now();
+    for (const auto& [path, busy] : context.stats.busy_times()) before_[path] = busy.busy;
+  }
+  std::map<std::string, double> shares(const sim::Context& context, sim::Picos end) const {
+    std::map<std::string, double> out;
+    const sim::Picos elapsed = end - start_;
+    if (elapsed.n <= 0) return out;
+    for (const auto& [path, busy] : context.stats.busy_times()) {
+      const auto before = before_.find(path);
+      const sim::Picos used = busy.busy - (before == before_.end() ? sim::Picos{0} : before->second);
+      out[path] = static_cast<double>(used.n) / (static_cast<double>(elapsed.n) * busy.capacity);
+    }
+    return out;
+  }
+
+ private:
+  bool begun_ = false;
+  sim::Picos start_{0};
+  std::map<std::string, sim::Picos> before_;
+};
+
+/// Wall and CPU time since construction.
+class CostMeter {
+ public:
+  SimulatorCost cost(const sim::Context& context) const {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - wall_;
+    return {context.scheduler.executed(), wall.count(), cpu_seconds() - cpu_, static_cast<std::uint64_t>(usage.ru_maxrss) << 10};
+  }
+
+ private:
+  static double cpu_seconds() {
+    timespec t{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
+  }
+  std::chrono::steady_clock::time_point wall_ = std::chrono::steady_clock::now();
+  double cpu_ = cpu_seconds();
+};
+
+std::string running_name(sim::Engine& engine) {
+  const sim::ProgramThread* t = engine.running();
+  return t != nullptr ? "program " + t->name() : "hardware";
+}
+
+sim::Outcome run_engine(sim::Engine& engine, sim::Context& context, sim::Picos limit) {
+  try {
+    return engine.run(limit);
+  } catch (const sim::SimulatorBug& bug) {
+    const std::string where = " (at simulated time " + sim::to_string(context.now()) + ", in " + running_name(engine) + ")";
+    context.tracer.close(context.now());
+    throw sim::SimulatorBug(bug.what() + where);
+  } catch (...) {
+    context.tracer.close(context.now());
+    throw;
+  }
+}
+
+Verdict verdict_of(sim::Outcome outcome, bool interrupted, bool finished) {
+  if (interrupted && !finished) return Verdict::interrupted;
+  if (finished) return Verdict::ok;
+  return outcome == sim::Outcome::time_limit ? Verdict::time_limit : Verdict::deadlock;
+}
+
+void add_journeys(Result& r, const LatencyRecorder& recorder) {
+  for (std::size_t i = 0; i < r.workloads.size(); ++i) {
+    WorkloadResult& w = r.workloads[i];
+    w.latency = recorder.latency(i);
+    w.breakdown = recorder.breakdown(i);
+    w.percentiles_exact = recorder.exact(i);
+    if (w.messages == 0) w.messages = recorder.count(i);
+    if (w.bytes == 0) w.bytes = recorder.bytes(i);
+    if (w.last_done.n == 0) {
+      w.first_post = recorder.first_post(i);
+      w.last_done = recorder.last_done(i);
+    }
+  }
+}
+
+}  // namespace
+
+Result run(RunOptions options, const MachineFactory& factory) {
+  const CostMeter meter;
+  sim::Context context(options.seed);
+  for (auto& sink : options.sinks) context.tracer.add_sink(std::move(sink));
+  const bool traced = !options.sinks.empty();
+  const std::unique_ptr<Machine> machine = factory(context, options.mode);
+  sim::Engine& engine = machine->engine();
+  LatencyRecorder recorder(machine->workloads(), options.seed);
+  context.journeys.set_sink(&recorder);
+  if (traced) context.tracer.open({options.scenario, options.version, options.seed, machine->hosts(), options.config_json});
+  UtilisationWindow window;
+  machine->on_measurement([&] { window.begin(context); });
+
+  machine->start();
+  sim::Outcome outcome{};
+  bool interrupted = false;
+  {
+    const InterruptScope interrupt(engine);
+    std::optional<ProgressBar> bar;
+    if (options.progress) bar.emplace(engine, [&] { return recorder.total(); }, machine->expected_messages());
+    outcome = run_engine(engine, context, options.time_limit);
+    interrupted = interrupt.interrupted();
+  }
+  context.journeys.set_sink(nullptr);
+
+  Result r;
+  r.scenario = options.scenario;
+  r.description = options.description;
+  r.version = options.version;
+  r.seed = options.seed;
+  r.sim_time = context.now();
+  r.verdict = verdict_of(outcome, interrupted, machine->finished());
+  machine->collect(r);
+  SIM_CHECK(r.workloads.size() == machine->workloads(), "the machine did not report every workload");
+  add_journeys(r, recorder);
+  for (const auto& [path, counter] : context.stats.counters()) r.counters[path] = counter.value;
+  r.utilisation = window.shares(context, context.now());
+  if (r.verdict != Verdict::interrupted) evaluate_all(options.expectations, r);
+  r.simulator = meter.cost(context);
+  if (traced) context.tracer.close(context.now());
+  return r;
+}
+
+int exit_code(const Result& r) {
+  if (r.verdict == Verdict::interrupted) return 130;
+  if (r.verdict == Verdict::deadlock && !verdict_expected(r)) return 4;
+  return r.expectations_met() ? 0 : 1;
+}
+
+}  // namespace experiment

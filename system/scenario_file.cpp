@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inheritance works on trees, before any struct is filled: base profile, profile, scenario and flags are merged in that
+// order, and each value keeps its origin, so a mistake is shown in the file that made it.
+#include "system/scenario_file.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <system_error>
+
+namespace sys {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kParentsSearched = 4;
+
+std::vector<fs::path> profile_directories(const fs::path& file) {
+  std::vector<fs::path> out;
+  std::error_code ignore;
+  fs::path dir = fs::absolute(file, ignore).lexically_normal().parent_path();
+  for (int i = 0; i <= kParentsSearched && !dir.empty(); ++i, dir = dir.parent_path()) {
+    out.push_back(dir.filename() == "profiles" ? dir : dir / "profiles");
+    out.push_back(dir / "scenarios" / "profiles");
+    if (dir == dir.root_path()) break;
+  }
+  for (const fs::path& d : scenario_directories()) out.push_back(d / "profiles");
+  std::erase_if(out, [&](const fs::path& d) { return !fs::is_directory(d, ignore); });
+  return out;
+}
+
+std::vector<std::string> names_in(const std::vector<fs::path>& directories) {
+  std::vector<std::string> out;
+  std::error_code ignore;
+  for (const fs::path& d : directories)
+    for (const auto& entry : fs::directory_iterator(d, ignore))
+      if (entry.path().extension() == ".json") out.push_back(entry.path().stem().string());
+  std::ranges::sort(out);
+  const auto rest = std::ranges::unique(out);
+  out.erase(rest.begin(), rest.end());
+  return out;
+}
+
+/// Follows the chain of profiles from a file on.
+class ProfileChain {
+ public:
+  ProfileChain(ScenarioDocument& document, sim::ConfigErrors& errors) : document_(document), errors_(errors) {}
+
+  /// The merged profile that `name` names in `from`; an empty object after a mistake.
+  sim::Json load(const sim::Json& name, const char* key, const fs::path& from) {
+    sim::Json none = sim::Json::object();
+    if (!name.is_string()) {
+      errors_.add(name.origin, key, "expected the name of a profile, got " + name.describe());
+      return none;
+    }
+    const fs::path path = find(name, key, from);
+    if (path.empty()) return none;
+    std::error_code ignore;
+    const fs::path identity = fs::weakly_canonical(path, ignore);
+    const bool cycle = std::ranges::find(visited_, identity) != visited_.end();
+    visited_.push_back(identity);
+    document_.profiles.push_back(name.string());
+    if (cycle) {
+      std::string chain;
+      for (const std::string& p : document_.profiles) chain += (chain.empty() ? "" : " -> ") + p;
+      errors_.add(name.origin, key, "profiles inherit from each other in a circle: " + chain);
+      return none;
+    }
+    std::optional<sim::Json> profile = sim::load_json(path, errors_);
+    if (!profile) return none;
+    if (!profile->is_object()) {
+      errors_.add(profile->origin, {}, "expected an object with the sections of a machine, got " + profile->describe());
+      return none;
+    }
+    sim::Json merged = none;
+    if (const sim::Json* base = profile->find("base")) merged = load(*base, "base", path);
+    for (const char* k : {"base", "description", "$schema"}) profile->erase(k);
+    sim::merge(merged, *profile);
+    return merged;
+  }
+
+ private:
+  fs::path find(const sim::Json& name, const char* key, const fs::path& from) {
+    const std::string& text = name.string();
+    std::error_code ignore;
+    if (text.find('/') != std::string::npos) {
+      const fs::path path = from.parent_path() / text;
+      if (fs::exists(path, ignore)) return path;
+      errors_.add(name.origin, key, "there is no file " + path.lexically_normal().string());
+      return {};
+    }
+    const std::vector<fs::path> directories = profile_directories(from);
+    for (const fs::path& d : directories)
+      if (fs::exists(d / (text + ".json"), ignore)) return d / (text + ".json");
+    const std::vector<std::string> known = names_in(directories);
+    std::string message = "there is no profile \"" + text + "\"" + sim::did_you_mean(text, known);
+    if (!known.empty()) {
+      message += " (known:";
+      for (const std::string& k : known) message += " " + k;
+      message += ")";
+    } else {
+      message += " (no profiles/ directory beside or above the file, nor in the installed data)";
+    }
+    errors_.add(name.origin, key, message);
+    return {};
+  }
+
+  ScenarioDocument& document_;
+  sim::ConfigErrors& errors_;
+  std::vector<fs::path> visited_;
+};
+
+void inherit_elements(sim::Json& root, const DocumentRules& rules) {
+  for (const auto& [list, pattern] : rules.inherit) {
+    sim::Json* elements = root.find(list);
+    const sim::Json* base = root.find(pattern);
+    if (elements == nullptr || !elements->is_array() || base == nullptr || !base->is_object()) continue;
+    for (sim::Json& element : elements->items()) {
+      if (!element.is_object()) continue;
+      sim::Json merged = *base;
+      sim::merge(merged, element);
+      element = std::move(merged);
+    }
+  }
+}
+
+std::string description_of(const fs::path& file) {
+  sim::ConfigErrors ignored;
+  const auto j = sim::load_json(file, ignored);
+  const sim::Json* d = j ? j->find("description") : nullptr;
+  return d != nullptr && d->is_string() ? d->string() : std::string{};
+}
+
+bool is_set_of(const std::string& assignment, std::string_view key) {
+  return assignment.substr(0, assignment.find('=')) == key;
+}
+
+}  // namespace
+
+std::vector<fs::path> scenario_directories() {
+  std::vector<fs::path> out;
+  if (const char* d = std::getenv("RDMASIM_DATA")) out.emplace_back(d);
+  std::error_code ignore;
+  const fs::path self = fs::read_symlink("/proc/self/exe", ignore);
+  if (!self.empty()) out.push_back(self.parent_path().parent_path() / "share/rdmasim/scenarios");
+  out.emplace_back(RDMASIM_INSTALLED_SCENARIOS);
+  out.emplace_back(RDMASIM_SOURCE_SCENARIOS);
+  std::erase_if(out, [&](const fs::path& d) { return !fs::is_directory(d, ignore); });
+  return out;
+}
+
+std::vector<LibraryEntry> list_profiles() {
+  std::vector<LibraryEntry> out;
+  std::error_code ignore;
+  for (const fs::path& d : scenario_directories())
+    for (const std::string& name : names_in({d / "profiles"}))
+      if (std::ranges::none_of(out, [&](const LibraryEntry& e) { return e.name == name; }))
+        out.push_back({name, d / "profiles" / (name + ".json"), description_of(d / "profiles" / (name + ".json"))});
+  std::ranges::sort(out, {}, &LibraryEntry::name);
+  return out;
+}
+
+std::vector<LibraryEntry> list_scenarios() {
+  std::vector<LibraryEntry> out;
+  std::error_code ignore;
+  for (const fs::path& d : scenario_directories()) {
+    for (auto it = fs::recursive_directory_iterator(d, ignore); it != fs::recursive_directory_iterator(); it.increment(ignore)) {
+      const fs::path name = it->path().lexically_relative(d);
+      const std::string top = name.begin()->string();
+      if (it->path().extension() != ".json" || top == "profiles" || top == "schema") continue;
+      if (std::ranges::none_of(out, [&](const LibraryEntry& e) { return e.name == name.string(); }))
+        out.push_back({name.string(), it->path(), description_of(it->path())});
+    }
+  }
+  std::ranges::sort(out, {}, &LibraryEntry::name);
+  return out;
+}
+
+ScenarioDocument load_document(const fs::path& file, const Overrides& overrides, const DocumentRules& rules,
+                               const sim::Json& defaults, sim::ConfigErrors& errors) {
+  ScenarioDocument out;
+  out.file = file;
+  std::optional<sim::Json> scenario = sim::load_json(file, errors);
+  if (!scenario) return out;
+  if (!scenario->is_object()) {
+    errors.add(scenario->origin, {}, "expected an object, got " + scenario->describe());
+    return out;
+  }
+  scenario->erase("$schema");
+  for (const std::string& s : overrides.sets)
+    if (is_set_of(s, "profile")) sim::apply_set(*scenario, s, defaults, errors);
+  if (const sim::Json* profile = scenario->find("profile")) out.root = ProfileChain(out, errors).load(*profile, "profile", file);
+  scenario->erase("profile");
+  sim::merge(out.root, *scenario);
+  for (const std::string& s : overrides.sets)
+    if (!is_set_of(s, "profile")) sim::apply_set(out.root, s, defaults, errors);
+  inherit_elements(out.root, rules);
+  return out;
+}
+
+}  // namespace sys
