@@ -91,7 +91,7 @@ Parsed<BitRate> parse_rate(std::string_view text) {
 
 std::string to_string(Picos t) {
   if (t == kNever) return "never";
-  if (t.n < 0) return "-" + to_string(Picos{-t.n});
+  if (t.n < 0) return std::string("-").append(to_string(Picos{-t.n}));
   return print(static_cast<std::uint64_t>(t.n), kTime.data(), kTime.size(), 3);
 }
 std::string to_string(Bytes b) { return print(b.n, kBytes.data(), 4, 0); }
