@@ -162,6 +162,7 @@ enum Opcode : std::uint16_t {
   kCreateSrq = 0x700, kDestroySrq = 0x701, kQuerySrq = 0x702, kArmRq = 0x703,
   kAllocPd = 0x800, kDeallocPd = 0x801, kAllocUar = 0x802, kDeallocUar = 0x803,
   kAccessReg = 0x805, kAttachToMcg = 0x806, kDetachFromMcg = 0x807, kAllocXrcd = 0x80e, kDeallocXrcd = 0x80f,
+  kSetRoceAddress = 0x761,
 };
 
 /// Common head of every input: opcode, op_mod; of every output: status, syndrome.
@@ -204,6 +205,13 @@ inline constexpr Field kPagesOutCount{12, 0, 32};          ///< QUERY_PAGES outp
 inline constexpr Field kPagesInCount{12, 0, 32};           ///< MANAGE_PAGES input; bus addresses follow
 inline constexpr std::size_t kPagesInPas = 16;             ///< be64 each
 inline constexpr std::uint16_t kManagePagesGive = 1, kManagePagesTake = 2;  ///< op_mod
+
+// SET_ROCE_ADDRESS: entry of the source address table that kAdsSrcAddrIndex selects. GID of 16 bytes, MAC of 48 bits.
+inline constexpr Field kRoceAddressIndex{8, 16, 16};
+inline constexpr std::size_t kRoceAddressGid = 16, kRoceAddressEnd = 48;
+inline constexpr Field kRoceAddressMacHigh{32, 0, 16}, kRoceAddressMacLow{36, 0, 32};
+inline constexpr Field kRoceAddressL3Type{40, 8, 4}, kRoceAddressVersion{40, 0, 8};
+inline constexpr std::uint32_t kRoceL3Ipv4 = 0, kRoceL3Ipv6 = 1, kRoceVersion1 = 0, kRoceVersion2 = 2;
 
 // Queue contexts. Fields are relative to the context.
 // Event queue: context at byte 16 of CREATE_EQ, event bit mask (be64) at 88, page list at 272.
