@@ -29,21 +29,19 @@ class Json {
   using Array = std::vector<Json>;
   using Object = std::vector<Member>;  ///< in the order of the text; keys are unique
 
-  Json() = default;
-  Json(std::nullptr_t) {}
-  Json(bool b) : value_(b) {}
-  Json(double d) : value_(d) {}
-  Json(std::string s) : value_(std::move(s)) {}
-  Json(std::string_view s) : value_(std::string(s)) {}
-  Json(const char* s) : value_(std::string(s)) {}
+  // Defined below, where Member is complete.
+  Json();
+  Json(std::nullptr_t);
+  Json(bool b);
+  Json(double d);
+  Json(std::string s);
+  Json(std::string_view s);
+  Json(const char* s);
   template <std::integral I>
     requires(!std::same_as<I, bool>)
-  Json(I i) {
-    if (i < 0) value_ = static_cast<std::int64_t>(i);
-    else value_ = static_cast<std::uint64_t>(i);
-  }
-  static Json array() { Json j; j.value_ = Array{}; return j; }
-  static Json object() { Json j; j.value_ = Object{}; return j; }
+  Json(I i);
+  static Json array();
+  static Json object();
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
   bool is_bool() const { return std::holds_alternative<bool>(value_); }
@@ -99,6 +97,22 @@ struct Json::Member {
   Json value;
   Origin key_origin;
 };
+
+inline Json::Json() = default;
+inline Json::Json(std::nullptr_t) {}
+inline Json::Json(bool b) : value_(b) {}
+inline Json::Json(double d) : value_(d) {}
+inline Json::Json(std::string s) : value_(std::move(s)) {}
+inline Json::Json(std::string_view s) : value_(std::string(s)) {}
+inline Json::Json(const char* s) : value_(std::string(s)) {}
+template <std::integral I>
+  requires(!std::same_as<I, bool>)
+Json::Json(I i) {
+  if (i < 0) value_ = static_cast<std::int64_t>(i);
+  else value_ = static_cast<std::uint64_t>(i);
+}
+inline Json Json::array() { Json j; j.value_ = Array{}; return j; }
+inline Json Json::object() { Json j; j.value_ = Object{}; return j; }
 
 /// Puts `over` on top of `base`: objects merge key by key, everything else replaces. Origins follow the values.
 void merge(Json& base, const Json& over);
