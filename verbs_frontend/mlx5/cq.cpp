@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// CQ creation and destruction, and the removal of a QP's CQEs when it is reset or destroyed (S-OBJ-30 to S-OBJ-35,
+// S-QP-46). Not built: resizing, timestamps in wall-clock units.
+#include <rdma/mlx5-abi.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+
+#include "verbs_frontend/libibverbs/command.h"
+#include "verbs_frontend/mlx5/mlx5.h"
+#include "verbs_frontend/mlx5/verbs.h"
+
+namespace verbs::mlx5 {
+namespace {
+
+constexpr std::uint64_t kMaxEntries = 1ULL << 24;
+constexpr std::uint8_t kInvalidOpOwn = MLX5_CQE_INVALID << 4;
+
+/// 64 or 128; 0 when MLX5_CQE_SIZE asks for anything else.
+std::uint32_t wanted_cqe_size(const ProcessState& s) {
+  const char* v = s.getenv("MLX5_CQE_SIZE");
+  const int n = v == nullptr ? 64 : std::atoi(v);
+  return n == 64 || n == 128 ? static_cast<std::uint32_t>(n) : 0;
+}
+
+int command(Mlx5Context& c, Cq& cq, ibv_comp_channel* channel, int vector) {
+  Command cmd(IB_USER_VERBS_CMD_CREATE_CQ);
+  auto& req = cmd.add<ib_uverbs_create_cq>();
+  auto& driver = cmd.add<mlx5_ib_create_cq>();
+  const auto& resp = cmd.expect<ib_uverbs_create_cq_resp>();
+  const auto& result = cmd.expect<mlx5_ib_create_cq_resp>();
+  req.response = cmd.response_address();
+  req.user_handle = reinterpret_cast<std::uint64_t>(&cq.cq());
+  req.cqe = cq.entries - 1;
+  req.comp_vector = static_cast<std::uint32_t>(vector);
+  req.comp_channel = channel != nullptr ? channel->fd : -1;
+  driver.buf_addr = reinterpret_cast<std::uint64_t>(cq.buf);
+  driver.db_addr = reinterpret_cast<std::uint64_t>(cq.dbr);
+  driver.cqe_size = cq.cqe_size;
+  if (const int e = cmd.issue(*c.base.syscalls, c.base.vctx.context.cmd_fd)) return e;
+  cq.cqn = result.cqn;
+  cq.cq().handle = resp.cq_handle;
+  cq.cq().cqe = static_cast<int>(resp.cqe);
+  return 0;
+}
+
+void release(Mlx5Context& c, Cq& cq) {
+  if (cq.dbr != nullptr) c.dbrs.free(cq.dbr);
+  if (cq.buf != nullptr) c.space().free(cq.buf);
+}
+
+Cq* create(ibv_context* context, std::uint64_t cqe, ibv_comp_channel* channel, int vector) {
+  Mlx5Context& c = mlx5_of(context);
+  ProcessState& s = process();
+  cpu::current().compute(s.config->control_call);
+  const std::uint64_t entries = std::bit_ceil(cqe + 1);
+  const std::uint32_t size = wanted_cqe_size(s);
+  if (entries > kMaxEntries || size == 0) return fail(EINVAL);
+  auto cq = std::make_unique<Cq>();
+  cq->cq().context = context;
+  cq->entries = static_cast<std::uint32_t>(entries);
+  cq->cqe_size = size;
+  cq->buf = static_cast<std::byte*>(c.space().alloc(entries * size, memory::kPageSize));
+  cq->dbr = c.dbrs.alloc(c.space(), c.cache_line);
+  int error = cq->buf == nullptr || cq->dbr == nullptr ? ENOMEM : 0;
+  if (error == 0) {
+    for (std::uint64_t i = 0; i < entries; ++i) cq->buf[(i + 1) * size - 1] = std::byte{kInvalidOpOwn};
+    error = command(c, *cq, channel, vector);
+  }
+  if (error != 0) {
+    release(c, *cq);
+    return fail(error);
+  }
+  cq->tags = &s.context->wqe_tags.cq.of(s.host, cq->cqn);
+  cq->tags->clear();
+  cq->tags->reserve(cq->entries);
+  cq->empty_polls = &s.context->stats.counter("host" + std::to_string(s.host) + ".verbs.empty_polls");
+  cq->delivered.reserve(64);
+  return cq.release();
+}
+
+}  // namespace
+
+ibv_cq* create_cq(ibv_context* context, int cqe, ibv_comp_channel* channel, int vector) {
+  if (cqe <= 0) return fail(EINVAL);
+  Cq* cq = create(context, static_cast<std::uint64_t>(cqe), channel, vector);
+  return cq != nullptr ? &cq->cq() : nullptr;
+}
+
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
+  constexpr std::uint64_t kFlags = std::uint64_t{IBV_WC_STANDARD_FLAGS} | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG;
+  if (attr->cqe == 0) return fail(EINVAL);
+  if (attr->comp_mask & ~static_cast<std::uint32_t>(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) return fail(EINVAL);
+  if (attr->wc_flags & ~kFlags) return fail(EOPNOTSUPP);
+  constexpr std::uint32_t kSupported = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+  if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~kSupported)) return fail(EINVAL);
+  if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) return fail(EOPNOTSUPP);
+  Cq* cq = create(context, attr->cqe, attr->channel, static_cast<int>(attr->comp_vector));
+  if (cq == nullptr) return nullptr;
+  set_cq_ex_ops(*cq, attr->wc_flags);
+  return &cq->base.cq_ex;
+}
+
+ibv_cq_ex* create_cq_ex_checked(ibv_context* context, ibv_cq_init_attr_ex* attr) {
+  ibv_cq_ex* cq = ops_of(context).create_cq_ex(context, attr);
+  if (cq == nullptr) return nullptr;
+  cq->context = context;
+  cq->channel = attr->channel;
+  cq->cq_context = attr->cq_context;
+  if (attr->channel != nullptr) ++attr->channel->refcnt;
+  return cq;
+}
+
+int destroy_cq(ibv_cq* ibcq) {
+  Cq& cq = cq_of(ibcq);
+  cpu::current().compute(process().config->control_call);
+  if (const int e = cmd_destroy_cq(ibcq)) return e;
+  cq.tags->clear();
+  release(mlx5_of(ibcq->context), cq);
+  delete &cq;
+  return 0;
+}
+
+void clean_cq(Machine& m, Cq& cq, const Qp& qp) {
+  m.lock(cq.lock);
+  m.thread().sync();
+  const auto slot = [&cq](std::uint32_t n) { return cq.buf + std::size_t{n & (cq.entries - 1)} * cq.cqe_size; };
+  const auto op_own = [&](std::uint32_t n) { return slot(n) + cq.cqe_size - 1; };
+  const auto valid = [&](std::uint32_t n) {
+    const auto v = m.load<std::uint8_t>(op_own(n));
+    return v >> 4 != MLX5_CQE_INVALID && (v & MLX5_CQE_OWNER_MASK) == static_cast<std::uint8_t>((n & cq.entries) != 0);
+  };
+  std::uint32_t producer = cq.cons_index;
+  while (producer - cq.cons_index < cq.entries && valid(producer)) ++producer;
+  std::uint32_t removed = 0;
+  for (std::uint32_t n = producer; n-- != cq.cons_index;) {
+    mlx5_cqe64 cqe;
+    std::byte* from = slot(n);
+    m.load_bytes(from + cq.cqe_size - sizeof cqe, &cqe, sizeof cqe);
+    if ((be32(cqe.srqn_uidx) & 0xffffff) == qp.user_index) {
+      ++removed;
+    } else if (removed != 0) {
+      // The CQE moves towards the producer; each slot keeps its own owner bit.
+      std::byte* to = slot(n + removed);
+      const auto owner = static_cast<std::uint8_t>(m.load<std::uint8_t>(op_own(n + removed)) & MLX5_CQE_OWNER_MASK);
+      if (cq.cqe_size == 128) m.thread().copy(to, from, 64);
+      cqe.op_own = static_cast<std::uint8_t>((cqe.op_own & ~MLX5_CQE_OWNER_MASK) | owner);
+      m.store_bytes(to + cq.cqe_size - sizeof cqe, &cqe, sizeof cqe);
+      cq.tags->publish((n + removed) & (cq.entries - 1), cq.tags->find(n & (cq.entries - 1)));
+    }
+  }
+  if (removed != 0) {
+    cq.cons_index += removed;
+    m.barrier(cpu::Barrier::udma_to_device);
+    m.store(cq.dbr + kCiWord, be32(cq.cons_index & 0xffffff));
+  }
+  if (cq.current == &qp) cq.current = nullptr;
+  forget_empty_polls(cq);
+  m.unlock(cq.lock);
+}
+
+}  // namespace verbs::mlx5

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// ibv_post_recv: receive WQEs of data segments, a terminator behind a short list, and the doorbell record; no MMIO
+// (S-PR-1 to S-PR-5, S-BAR-3).
+#include <cerrno>
+
+#include "verbs_frontend/mlx5/wqe.h"
+
+namespace verbs::mlx5 {
+namespace {
+
+void build(Machine& m, const WorkQueue& rq, std::byte* wqe, const ibv_recv_wr& wr) {
+  std::byte* seg = wqe;
+  int used = 0;
+  for (int i = 0; i < wr.num_sge; ++i) {
+    const ibv_sge& sge = wr.sg_list[i];
+    if (sge.length == 0) continue;
+    m.compute(m.config().sge);
+    put_data(m, seg, sge.length, sge.lkey, sge.addr);
+    seg += 16;
+    ++used;
+  }
+  if (used < rq.max_gs) {
+    m.store(seg, std::uint64_t{be32(hca::prm::kInvalidLkey)} << 32);
+    m.store<std::uint64_t>(seg + 8, 0);
+  }
+}
+
+}  // namespace
+
+int post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  Machine m;
+  Qp& qp = qp_of(ibqp);
+  WorkQueue& rq = qp.rq;
+  m.compute(m.config().post_recv_call);
+  m.lock(rq.lock);
+  std::uint32_t nreq = 0;
+  int error = 0;
+  for (; wr != nullptr; ++nreq, wr = wr->next) {
+    if (overflow(m, rq, nreq, ibqp->recv_cq)) error = ENOMEM;
+    else if (wr->num_sge > rq.state_max_gs) error = EINVAL;
+    if (error != 0) {
+      *bad = wr;
+      break;
+    }
+    m.compute(m.config().post_recv_wr);
+    const std::uint32_t idx = rq.index(rq.head + nreq);
+    build(m, rq, rq.slot(idx), *wr);
+    rq.wrid[idx] = wr->wr_id;
+  }
+  if (nreq != 0) {
+    rq.head += nreq;
+    m.barrier(cpu::Barrier::udma_to_device);
+    m.store(qp.dbr + kRecvWord, be32(rq.head & 0xffff));
+  }
+  m.unlock(rq.lock);
+  return error;
+}
+
+}  // namespace verbs::mlx5
