@@ -19,6 +19,8 @@ namespace fabric {
 inline constexpr std::size_t kMaxHeader = 160;
 
 struct Packet {
+  Packet() {}  // user-provided, so that making a packet does not clear 160 bytes of header
+
   std::uint16_t header_length = 0;   ///< bytes in `header`
   std::uint32_t payload_length = 0;  ///< without pad
   std::uint8_t pad = 0;              ///< 0..3 zero bytes after the payload
