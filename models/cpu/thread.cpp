@@ -62,6 +62,7 @@ void Thread::run(const std::function<void()>& body) {
   leave_blocked();
   try {
     body();
+    sync();  // the program ends at its own time
   } catch (...) {
     state_ = State::idle;
     throw;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "cpu/barriers.h"
@@ -58,7 +59,7 @@ class Thread {
   /// Store through the store buffer; charges the core's store cost.
   void store(void* dst, const void* src, std::size_t n);
   template <class T>
-  void store(T* dst, T value) { store(static_cast<void*>(dst), &value, sizeof value); }
+  void store(T* dst, std::type_identity_t<T> value) { store(static_cast<void*>(dst), &value, sizeof value); }
   /// Load as this thread sees it (own pending stores included); charges the load cost, or the latency of the cache or
   /// memory that has the line. Call sync() before a load whose value another agent may change.
   void load(const void* src, void* dst, std::size_t n);
