@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands about queue pairs. The driver has checked attribute masks; firmware checks what only the device knows: states,
+// ranges, referenced objects (S-QP-3, S-QP-22…30). RC is built; other services are refused at creation.
+#include <algorithm>
+#include <cstring>
+
+#include "hca/command/command_unit.h"
+
+namespace hca {
+namespace {
+
+// States from which an opcode may be executed, and the state it leads to.
+struct Transition {
+  QpState to;
+  std::uint32_t from_mask;
+};
+constexpr std::uint32_t bit(QpState s) { return 1U << static_cast<unsigned>(s); }
+constexpr std::uint32_t kAnyState = 0xFF;
+Transition transition_of(std::uint16_t opcode) {
+  switch (opcode) {
+    case prm::kRst2Init: return {QpState::init, bit(QpState::reset)};
+    case prm::kInit2Init: return {QpState::init, bit(QpState::init)};
+    case prm::kInit2Rtr: return {QpState::rtr, bit(QpState::init)};
+    case prm::kRtr2Rts: return {QpState::rts, bit(QpState::rtr)};
+    case prm::kRts2Rts: return {QpState::rts, bit(QpState::rts)};
+    case prm::kQp2Err: return {QpState::err, kAnyState & ~bit(QpState::reset)};
+    default: return {QpState::reset, kAnyState};
+  }
+}
+
+wire::Mac mac_of(const std::byte* path) {
+  const std::uint32_t high = prm::get(path, prm::kAdsRmacHigh), low = prm::get(path, prm::kAdsRmacLow);
+  return {static_cast<std::uint8_t>(high >> 8), static_cast<std::uint8_t>(high), static_cast<std::uint8_t>(low >> 24),
+          static_cast<std::uint8_t>(low >> 16), static_cast<std::uint8_t>(low >> 8), static_cast<std::uint8_t>(low)};
+}
+
+}  // namespace
+
+CommandUnit::Status CommandUnit::create_qp(Command& c) {
+  const std::byte* qpc = c.in.data() + prm::kQpcOffset;
+  if (prm::get(qpc, prm::kQpcSt) != prm::kStRc || prm::get(qpc, prm::kQpcWqSignature) != 0) return prm::kCmdBadParam;
+  if (prm::get(qpc, prm::kQpcRqType) == prm::kRqSrq) return prm::kCmdBadParam;
+  const std::uint32_t pd = prm::get(qpc, prm::kQpcPd), cqn_send = prm::get(qpc, prm::kQpcCqnSnd),
+                      cqn_recv = prm::get(qpc, prm::kQpcCqnRcv);
+  if (device_.pds.find(pd) == nullptr || device_.cqs.find(cqn_send) == nullptr || device_.cqs.find(cqn_recv) == nullptr)
+    return prm::kCmdBadRes;
+  std::uint32_t qpn = 0;
+  Qp* qp = device_.qps.create(qpn);
+  if (qp == nullptr) return prm::kCmdNoRes;
+  qp->qpn = qpn;
+  qp->pd = pd;
+  qp->cqn_send = cqn_send;
+  qp->cqn_recv = cqn_recv;
+  qp->user_index = prm::get(qpc, prm::kQpcUserIndex);
+  qp->dbr = {prm::get64(qpc, prm::kQpcDbrAddr)};
+  qp->no_sq = prm::get(qpc, prm::kQpcNoSq) != 0;
+  qp->sq_wqebbs = qp->no_sq ? 0 : 1U << prm::get(qpc, prm::kQpcLogSqSize);
+  if (prm::get(qpc, prm::kQpcRqType) == prm::kRqRegular) {
+    qp->rq_wqes = 1U << prm::get(qpc, prm::kQpcLogRqSize);
+    qp->rq_stride = 16U << prm::get(qpc, prm::kQpcLogRqStride);
+  }
+  qp->sq_offset = qp->rq_wqes * qp->rq_stride;
+  qp->buffer.log_page = prm::get(qpc, prm::kQpcLogPageSize) + memory::kPageShift;
+  qp->buffer.offset = prm::get(qpc, prm::kQpcPageOffset) * 64;
+  std::memcpy(qp->image.data(), qpc, qp->image.size());
+  const std::uint64_t bytes = std::uint64_t{qp->sq_offset} + qp->sq_wqebbs * prm::kWqebb + qp->buffer.offset;
+  const std::uint64_t page = 1ULL << qp->buffer.log_page;
+  const bool sane = qp->sq_wqebbs <= 1U << device_.config.caps.log_max_qp_sz && qp->rq_wqes <= 1U << device_.config.caps.log_max_qp_sz &&
+                    qp->rq_stride <= device_.config.caps.max_wqe_sz_rq;
+  Status status = prm::kCmdOk;
+  if (!sane || !read_pages(c, prm::kCreateQpPas, (bytes + page - 1) >> qp->buffer.log_page, qp->buffer)) status = prm::kCmdBadParam;
+  else if (!device_.icm.reserve(IcmTable::qpc, qpn)) status = prm::kCmdNoRes;
+  if (status != prm::kCmdOk) {
+    device_.qps.destroy(qpn);
+    return status;
+  }
+  qp->generation = ++next_generation_;
+  qp->tags = &device_.context.wqe_tags.sq.of(device_.host, qpn);
+  qpc_.install(qpn);
+  prm::set(c.out.data(), prm::kOutObject, qpn);
+  return prm::kCmdOk;
+}
+
+sim::Task<CommandUnit::Status> CommandUnit::destroy_qp(Command& c) {
+  const std::uint32_t qpn = object(c);
+  Qp* qp = device_.qps.find(qpn);
+  if (qp == nullptr) co_return prm::kCmdBadRes;
+  co_await stop(*qp);
+  qpc_.invalidate(qpn);
+  device_.context.wqe_tags.sq.forget(device_.host, qpn);
+  device_.qps.destroy(qpn);
+  co_return prm::kCmdOk;
+}
+
+// Puts the QP into RESET and waits until nothing works on it any more.
+sim::Task<void> CommandUnit::stop(Qp& qp) {
+  const QpState from = qp.state;
+  qp.state = QpState::reset;
+  qp_control_.state_changed(qp, from);
+  while (!qp_control_.idle(qp)) co_await device_.context.delay(sim::Picos{100'000});
+  qp.generation = ++next_generation_;
+}
+
+sim::Task<CommandUnit::Status> CommandUnit::modify_qp(Command& c, std::uint16_t opcode) {
+  Qp* qp = device_.qps.find(object(c));
+  if (qp == nullptr) co_return prm::kCmdBadRes;
+  const Transition t = transition_of(opcode);
+  if ((t.from_mask & bit(qp->state)) == 0) co_return prm::kCmdBadQpState;
+  if (opcode == prm::kQp2Rst) {
+    co_await stop(*qp);
+    co_return prm::kCmdOk;
+  }
+  if (opcode != prm::kQp2Err) {
+    const std::uint32_t optional = prm::get(c.in.data(), prm::kQpOptMask);
+    if (!apply_qpc(*qp, c.in.data() + prm::kQpcOffset, opcode, optional)) co_return prm::kCmdBadParam;
+  }
+  const QpState from = qp->state;
+  qp->state = t.to;
+  qpc_.dirty(qp->qpn);
+  qp_control_.state_changed(*qp, from);
+  co_return prm::kCmdOk;
+}
+
+// Takes the attributes that the transition requires and those that `optional` names. False leaves the QP as it was.
+bool CommandUnit::apply_qpc(Qp& qp, const std::byte* qpc, std::uint16_t opcode, std::uint32_t optional) {
+  const bool init = opcode == prm::kRst2Init, rtr = opcode == prm::kInit2Rtr, rts = opcode == prm::kRtr2Rts;
+  const std::byte* path = qpc + prm::kQpcPath;
+  std::byte* image = qp.image.data();
+  const auto copy = [&](prm::Field f) { prm::set(image, f, prm::get(qpc, f)); };
+  const auto copy_path = [&](prm::Field f) { prm::set(image + prm::kQpcPath, f, prm::get(path, f)); };
+  const std::uint32_t mtu = prm::get(qpc, prm::kQpcMtu);
+  const std::uint32_t sra = prm::get(qpc, prm::kQpcLogSraMax), rra = prm::get(qpc, prm::kQpcLogRraMax);
+  if (rtr && (mtu < 1 || mtu > device_.max_mtu_code)) return false;
+  if (rtr && rra > device_.config.caps.log_max_ra_res) return false;
+  if (rts && sra > device_.config.caps.log_max_ra_req) return false;
+  if (rtr && prm::get(path, prm::kAdsSrcAddrIndex) >= device_.roce_addresses.size()) return false;
+  if ((init || (optional & prm::kOptPkeyIndex) != 0) && prm::get(path, prm::kAdsPkeyIndex) >= 128) return false;
+  if (init || (optional & prm::kOptPkeyIndex) != 0) {
+    copy_path(prm::kAdsPkeyIndex);
+    copy_path(prm::kAdsPort);
+  }
+  if (init || (optional & (prm::kOptRre | prm::kOptRwe | prm::kOptRae)) != 0) {
+    qp.rre = prm::get(qpc, prm::kQpcRre) != 0;
+    qp.rwe = prm::get(qpc, prm::kQpcRwe) != 0;
+    copy(prm::kQpcRre);
+    copy(prm::kQpcRwe);
+    copy(prm::kQpcRae);
+  }
+  if (rtr) {
+    qp.mtu_code = static_cast<std::uint8_t>(mtu);
+    qp.mtu = 128U << mtu;
+    qp.remote_qpn = prm::get(qpc, prm::kQpcRemoteQpn);
+    qp.expected_psn = Psn(prm::get(qpc, prm::kQpcNextRcvPsn));
+    qp.max_dest_rd_atomic = static_cast<std::uint8_t>(1U << rra);
+    copy(prm::kQpcMtu);
+    copy(prm::kQpcRemoteQpn);
+    copy(prm::kQpcNextRcvPsn);
+    copy(prm::kQpcLogRraMax);
+    std::memcpy(image + prm::kQpcPath, path, 44);
+    set_path(qp, path);
+  }
+  if (rtr || (optional & prm::kOptRnrTimeout) != 0) {
+    qp.min_rnr_timer = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcMinRnrNak));
+    copy(prm::kQpcMinRnrNak);
+  }
+  if (rts) {
+    qp.next_psn = qp.send_psn = qp.unacked_psn = Psn(prm::get(qpc, prm::kQpcNextSendPsn));
+    qp.ack_timeout = static_cast<std::uint8_t>(prm::get(path, prm::kAdsAckTimeout));
+    qp.retry_count = qp.retries_left = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcRetryCount));
+    qp.rnr_retry = qp.rnr_left = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcRnrRetry));
+    qp.max_rd_atomic = (optional & prm::kOptSraMax) != 0 || sra != 0 ? static_cast<std::uint8_t>(1U << sra) : std::uint8_t{1};
+    copy(prm::kQpcNextSendPsn);
+    copy(prm::kQpcRetryCount);
+    copy(prm::kQpcRnrRetry);
+    copy(prm::kQpcLogSraMax);
+    copy_path(prm::kAdsAckTimeout);
+  }
+  return true;
+}
+
+// Frame headers of a connected QP: the source comes from the table that SET_ROCE_ADDRESS fills. The firmware replaces a
+// hop limit below 2 (S-ROCE-5).
+void CommandUnit::set_path(Qp& qp, const std::byte* path) {
+  wire::Path p;
+  const RoceAddress& source = device_.roce_addresses[prm::get(path, prm::kAdsSrcAddrIndex)];
+  p.source = source.gid;
+  p.source_mac = source.mac;
+  std::memcpy(p.destination.data(), path + prm::kAdsRgid, 16);
+  p.destination_mac = mac_of(path);
+  p.traffic_class = static_cast<std::uint8_t>(prm::get(path, prm::kAdsTclass));
+  const std::uint32_t hops = prm::get(path, prm::kAdsHopLimit);
+  p.hop_limit = hops < 2 ? std::uint8_t{64} : static_cast<std::uint8_t>(hops);
+  p.flow_label = prm::get(path, prm::kAdsFlowLabel);
+  p.udp_source_port = static_cast<std::uint16_t>(prm::get(path, prm::kAdsUdpSport));
+  qp.remote_gid = p.destination;
+  qp.frame = wire::FrameTemplate(p);
+}
+
+CommandUnit::Status CommandUnit::query_qp(Command& c) {
+  const Qp* qp = device_.qps.find(object(c));
+  if (qp == nullptr) return prm::kCmdBadRes;
+  if (c.out.size() < prm::kQpcOffset + prm::kQpcSize) return prm::kCmdBadOutLen;
+  std::byte* qpc = c.out.data() + prm::kQpcOffset;
+  encode_qpc(*qp, qpc);
+  return prm::kCmdOk;
+}
+
+void CommandUnit::encode_qpc(const Qp& qp, std::byte* out) {
+  std::memcpy(out, qp.image.data(), qp.image.size());
+  prm::set(out, prm::kQpcState, static_cast<std::uint32_t>(qp.state));
+  prm::set(out, prm::kQpcNextSendPsn, qp.next_psn.value());
+  prm::set(out, prm::kQpcLastAckedPsn, (qp.unacked_psn - 1U).value());
+  prm::set(out, prm::kQpcNextRcvPsn, qp.expected_psn.value());
+  prm::set(out, prm::kQpcRmsn, qp.msn);
+  prm::set(out, prm::kQpcHwSqCounter, qp.sq_ci);
+  prm::set(out, prm::kQpcSwSqCounter, qp.sq_pi);
+  prm::set(out, prm::kQpcHwRqCounter, qp.rq_ci);
+  prm::set(out, prm::kQpcSwRqCounter, qp.rq_pi);
+}
+
+}  // namespace hca

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// One flow per CQ writes its CQEs in order: context, build, room, owner bit, 64-byte posted write, event. The consumer
+// index is read from the doorbell record only when the ring looks full (S-OVR-8). Overrun puts the CQ into error for
+// good, raises CQ_ERROR once and fails every QP that needs the CQ from then on (S-OVR-1…6).
+#include "hca/completion/completion_unit.h"
+
+#include <cstring>
+
+#include "hca/completion/arm.h"
+#include "hca/trace_points.h"
+
+namespace hca {
+
+CompletionUnit::CompletionUnit(sim::Context& context, const CompletionConfig& config, const ContextConfig& context_config,
+                               DmaEngine& dma, Icm& icm, ObjectTable<Cq>& cqs, EventUnit& events, std::int32_t host,
+                               const std::string& path)
+    : context_(context), config_(config), context_config_(context_config), dma_(dma), cqs_(cqs), events_(events),
+      cqc_(context, dma, icm, IcmTable::cqc, context_config.cqc_entries, 1, &encode_cqc, this, host, path + ".cqc"),
+      trace_(context, host, path), cqes_(context.stats.counter(path + ".cqes")),
+      overruns_(context.stats.counter(path + ".cq_overruns")), lost_(context.stats.counter(path + ".cqes_lost")) {}
+
+void CompletionUnit::encode_cqc(void* self, std::uint32_t index, std::byte* out) {
+  const Cq* cq = static_cast<CompletionUnit*>(self)->cqs_.find(index);
+  if (cq == nullptr) return;
+  std::memcpy(out, cq->image.data(), cq->image.size());
+  prm::set(out, prm::kCqcStatus, cq->overflow ? prm::kCqStatusOverflow : prm::kCqStatusOk);
+  prm::set(out, prm::kCqcState, cqc_state(cq->arm));
+  prm::set(out, prm::kCqcProducer, cq->producer);
+  prm::set(out, prm::kCqcConsumer, cq->consumer);
+}
+
+void CompletionUnit::post(std::uint32_t cqn, PendingCqe cqe) {
+  Cq* cq = cqs_.find(cqn);
+  if (cq == nullptr || cq->overflow) {
+    lost_.add();
+    if (failures_ != nullptr) failures_->cq_failed(cqe.qpn);
+    return;
+  }
+  cqe.since = context_.now();
+  cq->pending.push_back(std::move(cqe));
+  if (!cq->writing) write(*cq);
+}
+
+sim::Flow CompletionUnit::write(Cq& cq) {
+  cq.writing = true;
+  while (!cq.pending.empty()) {
+    if (!cqc_.hit(cq.cqn)) co_await cqc_.fill(cq.cqn, cq.pending.front().cause);
+    co_await context_.delay(context_config_.cqc_hit + config_.cqe_build);
+    if (!co_await has_room(cq)) {
+      overrun(cq);
+      break;
+    }
+    PendingCqe cqe = cq.pending.pop_front();
+    const std::uint32_t size = 1U << cq.log_size;
+    auto* view = reinterpret_cast<mlx5_cqe64*>(cqe.bytes.data());
+    view->timestamp = prm::be64(static_cast<std::uint64_t>(context_.now() / config_.clock_period));
+    view->op_own = static_cast<std::uint8_t>((view->op_own & 0xFE) | (cq.producer >> cq.log_size & 1));
+    if (cqe.solicited) view->op_own |= 2;
+    if (cq.tags != nullptr) cq.tags->publish(cq.producer, cqe.cause.msg);
+    if (cqe.cause.critical) context_.journeys.mark(cqe.cause.msg, sim::Stage::cqe_write, context_.now());
+    const std::uint64_t span = trace_.span(points::cqe, cqe.cause, cqe.since, cqe.since, context_.now(), cq.cqn, cqe.qpn,
+                                           view->op_own >> 4, reinterpret_cast<const mlx5_err_cqe*>(view)->syndrome);
+    sim::trace::Cause cause = cqe.cause;
+    if (span != 0) cause.parent = span;
+    dma_.write_inline(cq.buffer.at(std::uint64_t{cq.producer & (size - 1)} * 64), cqe.bytes, cause);
+    ++cq.producer;
+    if (cqe.solicited) cq.last_solicited = cq.producer;
+    cqc_.dirty(cq.cqn);
+    cqes_.add();
+    notify(cq, cqe.solicited, cause);
+  }
+  cq.writing = false;
+}
+
+// True if the ring has a free slot; consults the doorbell record when it looks full.
+sim::Task<bool> CompletionUnit::has_room(Cq& cq) {
+  const std::uint32_t size = 1U << cq.log_size;
+  if (cq.ignore_overrun || cq.producer - cq.consumer < size) co_return true;
+  sim::BufferRef record = context_.buffers.make(8);
+  if (co_await dma_.fetch(cq.dbr, 8, record, 0, cq.pending.front().cause) != DmaStatus::ok) co_return false;
+  std::uint32_t ci;
+  std::memcpy(&ci, record.data() + prm::kCqSetCi, 4);
+  cq.consumer += (prm::be32(ci) - cq.consumer) & 0xFFFFFF;
+  co_return cq.producer - cq.consumer < size;
+}
+
+void CompletionUnit::overrun(Cq& cq) {
+  cq.overflow = true;
+  overruns_.add();
+  trace_.instant(points::cq_overrun, cq.pending.front().cause, context_.now(), cq.cqn, cq.producer, cq.consumer);
+  events_.async(prm::kEventCqError, cq.cqn, 1);
+  while (!cq.pending.empty()) {
+    const PendingCqe cqe = cq.pending.pop_front();
+    lost_.add();
+    context_.journeys.drop(cqe.cause.msg);
+    if (failures_ != nullptr) failures_->cq_failed(cqe.qpn);
+  }
+}
+
+void CompletionUnit::notify(Cq& cq, bool solicited, sim::trace::Cause cause) {
+  if (cq.arm == ArmState::fired || (cq.arm == ArmState::armed_solicited && !solicited)) return;
+  cq.arm = ArmState::fired;
+  cq.fired_since_arm = true;
+  events_.completion(cq.eqn, cq.cqn, cause);
+}
+
+void CompletionUnit::arm(std::uint32_t high, std::uint32_t cqn) {
+  Cq* cq = cqs_.find(cqn & 0xFFFFFF);
+  if (cq == nullptr || cq->overflow) return;
+  const ArmRequest request = decode_arm(high);
+  trace_.instant(points::cq_doorbell, {}, context_.now(), cq->cqn, request.ci, request.sn, request.solicited_only ? 1 : 0);
+  if (!take_arm(*cq, request)) return;
+  if (!config_.arm_checks_pi) return;
+  const std::uint32_t ci = cq->producer - ((cq->producer - request.ci) & 0xFFFFFF);
+  const std::uint32_t newest = cq->arm == ArmState::armed_solicited ? cq->last_solicited : cq->producer;
+  if (static_cast<std::int32_t>(newest - ci) > 0) notify(*cq, true, {});
+}
+
+}  // namespace hca

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Event queues: writes EQEs with the owner bit, raises the MSI-X of an armed queue, takes consumer index doorbells
+// (S-EQE-1…8).
+#pragma once
+
+#include <cstdint>
+
+#include "hca/context/objects.h"
+#include "hca/dma/dma_engine.h"
+#include "hca/hca_config.h"
+
+namespace hca {
+
+class EventUnit {
+ public:
+  EventUnit(sim::Context& context, const CompletionConfig& config, DmaEngine& dma, ObjectTable<Eq>& eqs, std::int32_t host,
+            const std::string& path);
+  sim::Context& context() { return context_; }
+
+  /// COMP event of a CQ on its EQ.
+  void completion(std::uint32_t eqn, std::uint32_t cqn, sim::trace::Cause cause);
+  /// Async event on every EQ whose mask has the type: QP events (qpn in `object`), CQ errors (cqn, `detail` = syndrome),
+  /// command completions (slot vector in `object`).
+  void async(prm::EventType type, std::uint32_t object, std::uint8_t detail = 0);
+  /// EQ doorbell: eqn<<24 | ci.
+  void doorbell(std::uint32_t value, bool arm);
+
+ private:
+  sim::Flow post(Eq& eq, prm::Eqe eqe, std::uint32_t object, sim::trace::Cause cause);
+  void fire(Eq& eq, sim::trace::Cause cause);
+
+  sim::Context& context_;
+  const CompletionConfig& config_;
+  DmaEngine& dma_;
+  ObjectTable<Eq>& eqs_;
+  sim::trace::Source trace_;
+  sim::Counter& eqes_;
+  sim::Counter& interrupts_;
+  sim::Counter& overruns_;
+};
+
+}  // namespace hca

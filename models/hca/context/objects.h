@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device's objects: queue pairs, completion queues, event queues, memory keys, protection domains. Plain state; the
+// blocks that act on it are uar/, transport/, completion/ and command/.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fabric/packet.h"
+#include "hca/dma/dma_engine.h"
+#include "hca/prm.h"
+#include "hca/transport/psn.h"
+#include "hca/transport/wire.h"
+#include "memory/address.h"
+#include "sim/buffer.h"
+#include "sim/pool.h"
+#include "sim/wqe_tags.h"
+
+namespace hca {
+
+/// Host memory of a queue: bus addresses of its pages, and the byte offset of the queue in the first.
+struct QueueBuffer {
+  std::vector<memory::Iova> pages;
+  unsigned log_page = memory::kPageShift;
+  std::uint32_t offset = 0;
+  memory::Iova at(std::uint64_t byte) const {
+    const std::uint64_t b = byte + offset;
+    return pages[b >> log_page] + (b & ((1ULL << log_page) - 1));
+  }
+  /// Bytes from `byte` to the end of its page.
+  std::uint64_t contiguous(std::uint64_t byte) const {
+    const std::uint64_t page = 1ULL << log_page;
+    return page - ((byte + offset) & (page - 1));
+  }
+};
+
+enum class MkeyAccess : std::uint8_t { local_read, local_write, remote_read, remote_write, remote_atomic };
+
+struct Mkey {
+  bool allocated = false, free = false;
+  std::uint8_t variant = 0, mode = prm::kMkcModeMtt, log_page = memory::kPageShift;
+  bool lr = false, lw = false, rr = false, rw = false, atomic = false, relaxed_write = false, length64 = false;
+  std::uint32_t qpn = 0xFFFFFF, pd = 0;
+  std::uint64_t start = 0, length = 0;
+  std::uint32_t mtt_first = 0, mtt_count = 0;  ///< entries in the translation table
+  std::array<std::byte, prm::kMkcSize> image{};
+};
+
+struct Eq {
+  std::uint32_t eqn = 0;
+  QueueBuffer buffer;
+  unsigned log_size = 0;
+  std::uint16_t vector = 0;
+  std::uint64_t event_mask = 0;
+  std::uint32_t producer = 0, consumer = 0;
+  bool armed = false;
+  bool overrun = false;
+};
+
+/// Notification state of a CQ: cqc.st.
+enum class ArmState : std::uint8_t { fired, armed, armed_solicited };
+
+/// One CQE on its way: everything but owner and position.
+struct PendingCqe {
+  std::array<std::byte, 64> bytes{};
+  sim::trace::Cause cause;
+  std::uint32_t qpn = 0;
+  bool solicited = false;
+  sim::Picos since{0};
+};
+
+struct Cq {
+  std::uint32_t cqn = 0;
+  QueueBuffer buffer;
+  unsigned log_size = 0;
+  std::uint32_t eqn = 0;
+  memory::Iova dbr;
+  std::uint32_t producer = 0;         ///< counts CQEs, never wrapped
+  std::uint32_t consumer = 0;         ///< last value known from the doorbell record or an arm doorbell, extended to 32 bits
+  std::uint32_t last_solicited = 0;   ///< producer count after the latest solicited CQE
+  bool ignore_overrun = false, overflow = false;
+  ArmState arm = ArmState::fired;
+  std::uint32_t arm_sn = 0;
+  bool fired_since_arm = false;
+  bool writing = false;               ///< a flow is posting CQEs
+  sim::Ring<PendingCqe> pending;
+  sim::Tags* tags = nullptr;
+  std::array<std::byte, prm::kCqcSize> image{};
+};
+
+/// A send WQE that has been started and not yet completed.
+struct SentWqe {
+  std::uint16_t index = 0;            ///< WQEBB index
+  std::uint8_t opcode = 0;            ///< prm send opcode
+  std::uint8_t ds = 0;
+  bool signaled = false, solicited = false;
+  bool data_arrived = false;          ///< READ: all response bytes are placed
+  bool no_packet = false;             ///< NOP
+  std::uint8_t failed_syndrome = 0, failed_vendor = 0;  ///< reported when every earlier WQE has completed
+  std::uint32_t length = 0;           ///< message bytes
+  Psn first_psn, last_psn;
+  std::uint32_t response_bytes = 0;   ///< READ: bytes received so far
+  sim::BufferRef wqe;                 ///< READ: the WQE, for its scatter list
+  std::uint32_t wqe_offset = 0;
+  sim::MsgId msg = 0;
+  sim::Picos start{0};
+};
+
+struct OutQueue;
+struct Qp;
+
+/// A packet in transmit order: leaves when its payload has arrived. Lives in a pool and owns itself until it has left or
+/// been cancelled and its last payload read has returned.
+struct OutPacket {
+  sim::Ptr<OutPacket> self;
+  fabric::PacketPtr packet;
+  wire::Headers headers;
+  Qp* qp = nullptr;                   ///< valid while `queued`
+  OutQueue* queue = nullptr;
+  std::uint32_t buffer_bytes = 0;     ///< credit of the transmit buffer to give back
+  std::uint16_t reads = 0;            ///< payload reads outstanding
+  bool failed = false, queued = false;
+  bool last = false;                  ///< last packet of its message: charges the journey
+  sim::Picos enqueued{0};
+};
+
+/// Packets of one direction of a QP (requests, or responses), in order.
+struct OutQueue {
+  sim::Ring<OutPacket*> ring;
+};
+
+/// A received packet with its decoded headers.
+struct RxPacket {
+  fabric::PacketPtr packet;
+  wire::Parsed parsed;
+  sim::Picos arrived{0};
+  const wire::Bth& bth() const { return parsed.headers.bth; }
+};
+using RxPtr = sim::Ptr<RxPacket>;
+
+/// What the responder still has to send, in order.
+struct ResponseJob {
+  enum Kind : std::uint8_t { ack, read } kind = ack;
+  std::uint8_t syndrome = 0;
+  Psn psn;
+  std::uint32_t msn = 0;
+  std::uint32_t rkey = 0;
+  std::uint64_t va = 0;
+  std::uint32_t length = 0;
+  sim::trace::Cause cause;
+};
+
+/// A receive WQE held on chip.
+struct RqWqe {
+  std::uint32_t counter = 0;
+  sim::BufferRef buffer;
+  std::uint32_t offset = 0;
+};
+
+enum class QpState : std::uint8_t { reset = 0, init = 1, rtr = 2, rts = 3, sqer = 4, err = 6, sqd = 7 };
+
+struct Qp {
+  // Identity and state
+  std::uint32_t qpn = 0, remote_qpn = 0, pd = 0;
+  QpState state = QpState::reset;
+  std::uint8_t service = prm::kStRc;
+  std::uint8_t mtu_code = 0;
+  std::uint32_t mtu = 1024;
+
+  // Requester
+  std::uint16_t sq_pi = 0, sq_ci = 0;        ///< WQEBB counters: posted, started
+  bool sending = false;                      ///< a flow serves the SQ
+  bool sq_error = false;                     ///< no new WQE starts; the rest is flushed
+  Psn next_psn;                              ///< of the next new packet
+  Psn unacked_psn;                           ///< oldest without an acknowledgement
+  Psn send_psn;                              ///< next to transmit; behind next_psn while retransmitting
+  sim::Ring<SentWqe> sent;
+  std::uint32_t reads_outstanding = 0;
+  std::uint8_t max_rd_atomic = 0, retry_count = 0, rnr_retry = 0, retries_left = 0, rnr_left = 0, ack_timeout = 0;
+  sim::Picos ack_deadline = sim::kNever, rnr_until{0}, next_wqe_at{0};
+  bool timer_scheduled = false, rnr_waiting = false;
+  std::uint32_t rewinds = 0;                 ///< grows when retransmission restarts: a flow in mid-message gives up
+  OutQueue requests;
+  sim::Ring<RxPtr> rx_responses;
+  bool taking_responses = false;             ///< a flow serves rx_responses
+  sim::BufferRef current;                    ///< WQE at sq_ci, once fetched
+  std::uint32_t current_offset = 0;
+  bool current_valid = false;
+  sim::BufferRef prefetched;                 ///< send WQEBBs read ahead
+  std::uint16_t prefetch_first = 0, prefetch_count = 0;
+
+  // Responder
+  Psn expected_psn;
+  std::uint32_t msn = 0;
+  bool nak_sent = false;                     ///< stay silent until an in-sequence packet arrives
+  std::uint8_t min_rnr_timer = 0;
+  bool rre = false, rwe = false;
+  std::uint8_t max_dest_rd_atomic = 0;
+  sim::Ring<RxPtr> rx;                       ///< request packets
+  bool receiving = false;                    ///< a flow serves rx
+  std::uint8_t rx_kind = 0xFF;               ///< operation in progress: opcode of its FIRST packet, 0xFF none
+  std::uint64_t rx_va = 0;                   ///< WRITE: next address
+  std::uint32_t rx_rkey = 0, rx_left = 0, rx_bytes = 0;
+  RqWqe rx_wqe;                              ///< SEND: its receive WQE
+  bool rx_wqe_valid = false;
+  bool rnr_nak_sent = false;                 ///< later packets of the burst stay unanswered (S-RC-15)
+  sim::Ring<RqWqe> rq_ready;
+  std::uint32_t rq_ci = 0;                   ///< receive WQEs fetched
+  std::uint16_t rq_pi = 0;                   ///< producer index last read from the doorbell record
+  bool rq_refilling = false, flushing_receives = false;
+  sim::Signal rq_refilled;                   ///< a read-ahead has ended
+  sim::Ring<ResponseJob> responses;
+  bool responding = false;
+  OutQueue response_packets;
+
+  // Cold: set by commands
+  QueueBuffer buffer;                        ///< RQ at 0, SQ behind it
+  std::uint32_t sq_offset = 0, sq_wqebbs = 0, rq_wqes = 0, rq_stride = 0;
+  memory::Iova dbr;
+  std::uint32_t cqn_send = 0, cqn_recv = 0, user_index = 0;
+  bool no_sq = false, signature = false, comm_est_raised = false;
+  wire::FrameTemplate frame;
+  wire::Gid remote_gid{};
+  std::uint16_t pkey = 0xFFFF;
+  sim::Tags* tags = nullptr;
+  std::uint32_t generation = 0;              ///< grows at RESET and destroy: flows of an earlier life end
+  std::array<std::byte, prm::kQpcSize> image{};
+};
+
+/// Number → object. Numbers are given out lowest first.
+template <class T>
+class ObjectTable {
+ public:
+  ObjectTable(std::uint32_t first, std::uint32_t limit) : first_(first), limit_(limit) {}
+  T* find(std::uint32_t n) const {
+    return n >= first_ && n - first_ < items_.size() ? items_[n - first_].get() : nullptr;
+  }
+  /// A new object and its number; nullptr when the device's limit is reached.
+  T* create(std::uint32_t& n) {
+    std::size_t i = free_.empty() ? items_.size() : free_.back();
+    if (i >= limit_) return nullptr;
+    if (free_.empty()) items_.emplace_back();
+    else free_.pop_back();
+    items_[i] = std::make_unique<T>();
+    n = first_ + static_cast<std::uint32_t>(i);
+    ++live_;
+    return items_[i].get();
+  }
+  void destroy(std::uint32_t n) {
+    items_[n - first_].reset();
+    free_.push_back(n - first_);
+    --live_;
+  }
+  std::size_t live() const { return live_; }
+  template <class F>
+  void for_each(F&& f) {
+    for (auto& p : items_)
+      if (p) f(*p);
+  }
+
+ private:
+  std::uint32_t first_, limit_;
+  std::vector<std::unique_ptr<T>> items_;
+  std::vector<std::size_t> free_;
+  std::size_t live_ = 0;
+};
+
+}  // namespace hca

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device's object tables and the seams between its units. Units reach each other's objects through this struct and
+// act on them through the interfaces below; only hca.cpp knows all units.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "hca/context/icm.h"
+#include "hca/context/objects.h"
+#include "hca/hca_config.h"
+#include "sim/context.h"
+
+namespace hca {
+
+/// A service that one unit of the transport offers to the others and to the command unit.
+struct QpControl {
+  virtual ~QpControl() = default;
+  /// Moves the QP to ERR because of a fault: flushes both queues in order (S-QP-43).
+  virtual void enter_error(Qp& qp) = 0;
+  /// A work queue cannot be read from host memory, or its CQ has failed: ERR and a QP_FATAL event, no completion tells it.
+  virtual void queue_unreadable(Qp& qp) = 0;
+  /// State change by a command has been applied to `qp`: start, stop or reset its engines.
+  virtual void state_changed(Qp& qp, QpState from) = 0;
+  /// True when no flow works on the QP, so that it can be destroyed.
+  virtual bool idle(const Qp& qp) const = 0;
+};
+
+/// An entry of the source address table (SET_ROCE_ADDRESS).
+struct RoceAddress {
+  wire::Gid gid{};
+  wire::Mac mac{};
+  std::uint8_t version = prm::kRoceVersion2;
+};
+
+struct Device {
+  Device(sim::Context& ctx, const HcaConfig& cfg, std::int32_t host_index, std::string device_path)
+      : context(ctx), config(cfg), host(host_index), path(std::move(device_path)),
+        qps(0x100, (1U << cfg.caps.log_max_qp) - 0x100), cqs(1, (1U << cfg.caps.log_max_cq) - 1),
+        eqs(1, (1U << cfg.caps.log_max_eq) - 1), mkeys(0x10, (1U << cfg.caps.log_max_mkey) - 0x10),
+        pds(1, (1U << cfg.caps.log_max_pd) - 1) {}
+
+  sim::Context& context;
+  const HcaConfig& config;
+  const std::int32_t host;
+  const std::string path;
+  Icm icm;
+  ObjectTable<Qp> qps;      // 0 and 1 are special QPs; small numbers are left to firmware
+  ObjectTable<Cq> cqs;
+  ObjectTable<Eq> eqs;
+  ObjectTable<Mkey> mkeys;
+  ObjectTable<std::uint32_t> pds;
+  bool enabled = false, initialised = false;
+  std::array<std::uint8_t, 6> mac{};
+  std::vector<RoceAddress> roce_addresses;
+  std::uint8_t max_mtu_code = 5;   ///< from the port's frame size
+};
+
+}  // namespace hca

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// MPT and MTT look-up. Translations are kept in runs of eight entries, the line that one ICM read brings. Indirect keys
+// (KLM) are not modelled; CREATE_MKEY refuses them.
+#include "hca/dma/translation.h"
+
+#include <algorithm>
+
+#include "hca/trace_points.h"
+
+namespace hca {
+
+Translation::Translation(sim::Context& context, const ContextConfig& config, DmaEngine& dma, Icm& icm,
+                         ObjectTable<Mkey>& mkeys, std::int32_t host, const std::string& path)
+    : context_(context), config_(config), icm_(icm), mkeys_(mkeys),
+      mpt_(context, dma, icm, IcmTable::mpt, config.mpt_entries, 1, &encode_mpt, this, host, path + ".mpt"),
+      mtt_(context, dma, icm, IcmTable::mtt, config.mtt_lines, 8, &encode_mtt, this, host, path + ".mtt"),
+      trace_(context, host, path), faults_(context.stats.counter(path + ".faults")) {}
+
+void Translation::encode_mpt(void* self, std::uint32_t index, std::byte* out) {
+  if (const Mkey* m = static_cast<Translation*>(self)->mkeys_.find(index)) std::copy(m->image.begin(), m->image.end(), out);
+}
+
+void Translation::encode_mtt(void* self, std::uint32_t index, std::byte* out) {
+  const auto& table = static_cast<Translation*>(self)->mtt_table_;
+  if (index < table.size()) prm::set64(out, 0, table[index].v);
+}
+
+Fault Translation::permitted(const Mkey* m, std::uint32_t key, std::uint64_t va, std::uint64_t length, MkeyAccess access,
+                             std::uint32_t pd, std::uint32_t qpn) {
+  if (m == nullptr || !m->allocated || m->free || m->variant != (key & 0xFF)) return Fault::key;
+  if (m->qpn != 0xFFFFFF && m->qpn != qpn) return Fault::key;
+  if (m->pd != pd) return Fault::pd;
+  const bool right = access == MkeyAccess::local_read     ? m->lr
+                     : access == MkeyAccess::local_write  ? m->lw
+                     : access == MkeyAccess::remote_read  ? m->rr
+                     : access == MkeyAccess::remote_write ? m->rw
+                                                          : m->atomic;
+  if (!right) return Fault::access;
+  if (m->length64) return Fault::none;
+  if (va < m->start || length > m->length || va - m->start > m->length - length) return Fault::bounds;
+  return Fault::none;
+}
+
+sim::Task<Fault> Translation::check(std::uint32_t key, std::uint64_t va, std::uint64_t length, MkeyAccess access,
+                                    std::uint32_t pd, std::uint32_t qpn, sim::trace::Cause cause) {
+  const std::uint32_t index = key >> 8;
+  if (mkeys_.find(index) != nullptr && !mpt_.hit(index) && co_await mpt_.fill(index, cause) != DmaStatus::ok)
+    co_return Fault::dma;
+  co_await context_.delay(config_.mpt_hit);
+  const Fault f = permitted(mkeys_.find(index), key, va, length, access, pd, qpn);
+  if (f != Fault::none) faults_.add();
+  co_return f;
+}
+
+sim::Task<Fault> Translation::translate(std::uint32_t key, std::uint64_t va, std::uint32_t length, MkeyAccess access,
+                                        std::uint32_t pd, std::uint32_t qpn, sim::trace::Cause cause, Extents& out) {
+  const sim::Picos start = context_.now();
+  const std::uint32_t index = key >> 8;
+  if (mkeys_.find(index) != nullptr && !mpt_.hit(index) && co_await mpt_.fill(index, cause) != DmaStatus::ok)
+    co_return Fault::dma;
+  const Mkey* m = mkeys_.find(index);
+  Fault f = permitted(m, key, va, length, access, pd, qpn);
+  if (f != Fault::none) {
+    co_await context_.delay(config_.mpt_hit);
+    faults_.add();
+    co_return f;
+  }
+  if (m->mode == prm::kMkcModePa) {
+    co_await context_.delay(config_.mpt_hit);
+    for (std::uint64_t a = va; a < va + length;) {
+      const std::uint64_t n = std::min(va + length - a, memory::kPageSize - a % memory::kPageSize);
+      out.add(memory::Iova{a}, static_cast<std::uint32_t>(n));
+      a += n;
+    }
+    co_return Fault::none;
+  }
+  const std::uint64_t page = 1ULL << m->log_page;
+  const std::uint64_t base = m->start & ~(page - 1);
+  const std::uint64_t first = (va - base) >> m->log_page, last = (va + length - 1 - base) >> m->log_page;
+  for (std::uint64_t e = first; e <= last; ++e) {
+    const auto entry = m->mtt_first + static_cast<std::uint32_t>(e);
+    if (!mtt_.hit(entry)) {
+      if (co_await mtt_.fill(entry, cause) != DmaStatus::ok) co_return Fault::dma;
+      m = mkeys_.find(index);  // the key may have gone while the line was read
+      f = permitted(m, key, va, length, access, pd, qpn);
+      if (f != Fault::none) co_return f;
+    }
+  }
+  co_await context_.delay(config_.mpt_hit + config_.mtt_hit);
+  m = mkeys_.find(index);
+  f = permitted(m, key, va, length, access, pd, qpn);
+  if (f != Fault::none) {
+    faults_.add();
+    co_return f;
+  }
+  for (std::uint64_t a = va; a < va + length;) {
+    const std::uint64_t off = a - base;
+    const std::uint64_t n = std::min(va + length - a, page - (off & (page - 1)));
+    out.add(mtt_table_[m->mtt_first + (off >> m->log_page)] + (off & (page - 1)), static_cast<std::uint32_t>(n));
+    a += n;
+  }
+  trace_.span(points::translate, cause, start, start, context_.now(), key, va, length);
+  co_return Fault::none;
+}
+
+bool Translation::add_translations(Mkey& key, std::vector<memory::Iova> pages) {
+  const auto count = static_cast<std::uint32_t>((pages.size() + 7) / 8 * 8);
+  std::uint32_t first = static_cast<std::uint32_t>(mtt_table_.size());
+  const auto fit = std::find_if(mtt_free_.begin(), mtt_free_.end(), [&](const auto& r) { return r.second >= count; });
+  if (fit != mtt_free_.end()) first = fit->first;
+  for (std::uint32_t e = first; e < first + count; e += 8)
+    if (!icm_.reserve(IcmTable::mtt, e)) return false;
+  if (fit != mtt_free_.end()) {
+    fit->first += count;
+    fit->second -= count;
+    if (fit->second == 0) mtt_free_.erase(fit);
+  } else {
+    mtt_table_.resize(first + count);
+  }
+  std::copy(pages.begin(), pages.end(), mtt_table_.begin() + first);
+  key.mtt_first = first;
+  key.mtt_count = count;
+  for (std::uint32_t e = first; e < first + count; e += 8) mtt_.install(e);
+  return true;
+}
+
+void Translation::remove_translations(Mkey& key) {
+  for (std::uint32_t e = key.mtt_first; e < key.mtt_first + key.mtt_count; e += 8) mtt_.invalidate(e);
+  if (key.mtt_count > 0) mtt_free_.emplace_back(key.mtt_first, key.mtt_count);
+  key.mtt_count = 0;
+}
+
+}  // namespace hca

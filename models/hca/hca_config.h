@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configuration of the HCA: capabilities that software sees, and the latencies, intervals and sizes of its blocks. An
+// interval is occupancy (how often a pipeline can start), a latency is how long one item takes through it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/config.h"
+#include "sim/units.h"
+
+namespace hca {
+
+/// What QUERY_HCA_CAP reports.
+struct CapabilityConfig {
+  std::uint32_t log_max_qp = 17, log_max_cq = 17, log_max_mkey = 17, log_max_eq = 6, log_max_pd = 16;
+  std::uint32_t log_max_qp_sz = 15, log_max_cq_sz = 22, log_max_srq_sz = 15;
+  std::uint32_t log_max_ra_req = 4, log_max_ra_res = 4, log_max_msg = 30;
+  std::uint32_t max_wqe_sz_sq = 1024, max_wqe_sz_rq = 512;
+  std::uint32_t comp_vectors = 4;
+  std::uint32_t vendor_part_id = 4119;
+  std::uint64_t node_guid = 0;
+  std::string fw_version = "16.35.2000";
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    const auto p = sim::spec("QUERY_HCA_CAP of a ConnectX-5");
+    v("log_max_qp", c.log_max_qp, "log2 of the number of queue pairs", p, sim::Range{4, 24});
+    v("log_max_cq", c.log_max_cq, "log2 of the number of completion queues", p, sim::Range{2, 24});
+    v("log_max_mkey", c.log_max_mkey, "log2 of the number of memory keys", p, sim::Range{4, 24});
+    v("log_max_eq", c.log_max_eq, "log2 of the number of event queues", p, sim::Range{3, 8});
+    v("log_max_pd", c.log_max_pd, "log2 of the number of protection domains", p, sim::Range{1, 24});
+    v("log_max_qp_sz", c.log_max_qp_sz, "log2 of the largest work queue, in WQEBBs and in WRs", p, sim::Range{6, 16});
+    v("log_max_cq_sz", c.log_max_cq_sz, "log2 of the largest completion queue", p, sim::Range{4, 24});
+    v("log_max_srq_sz", c.log_max_srq_sz, "log2 of the largest shared receive queue", p, sim::Range{4, 16});
+    v("log_max_ra_req", c.log_max_ra_req, "log2 of max_qp_init_rd_atom", p, sim::Range{0, 7});
+    v("log_max_ra_res", c.log_max_ra_res, "log2 of max_qp_rd_atom", p, sim::Range{0, 7});
+    v("log_max_msg", c.log_max_msg, "log2 of the longest message", p, sim::Range{12, 31});
+    v("max_wqe_sz_sq", c.max_wqe_sz_sq, "bytes of the longest send WQE", p, sim::Range{192, 1024});
+    v("max_wqe_sz_rq", c.max_wqe_sz_rq, "bytes of the longest receive WQE", p, sim::Range{16, 512});
+    v("comp_vectors", c.comp_vectors, "completion vectors (MSI-X vectors beside the two for commands and async events)", sim::assumed("one per core of a small host"), sim::Range{1, 60});
+    v("vendor_part_id", c.vendor_part_id, "PCI device id; perftest picks defaults by it", p, sim::Range{1, 65535});
+    v("node_guid", c.node_guid, "node GUID, 0 = derived from the host number", sim::assumed("no meaning on RoCE"));
+    v("fw_version", c.fw_version, "firmware version, major.minor.sub", sim::assumed("a release of the modelled part"));
+  }
+};
+
+struct UarConfig {
+  sim::Picos doorbell_decode{15'000};
+  std::uint32_t bf_buffers = 64;
+  sim::Picos bf_assembly_timeout{500'000};
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    v("doorbell_decode", c.doorbell_decode, "from the arrival of a UAR write to its QP being scheduled", sim::assumed("share of the 130 ns transmit path of a ConnectX-5"));
+    v("bf_buffers", c.bf_buffers, "BlueFlame WQEs the device holds until they execute; 0 = always fetch", sim::assumed("no published figure"), sim::Range{0, 65536});
+    v("bf_assembly_timeout", c.bf_assembly_timeout, "a BlueFlame copy still incomplete after this long counts as a plain doorbell", sim::assumed("no published figure"));
+  }
+};
+
+struct CommandConfig {
+  sim::Picos execute{8'000'000};
+  sim::Picos create_execute{20'000'000};
+  sim::Picos modify_qp_execute{25'000'000};
+  std::uint32_t icm_pages = 512;
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    v("execute", c.execute, "firmware time of a simple command", sim::assumed("tens of microseconds per command incl. transport"));
+    v("create_execute", c.create_execute, "firmware time of CREATE_* and DESTROY_*", sim::assumed("tens of microseconds per command incl. transport"));
+    v("modify_qp_execute", c.modify_qp_execute, "firmware time of a QP state change", sim::measured("full RESET to RTS recovery of both ends 1.0 to 1.6 ms on ConnectX-6"));
+    v("icm_pages", c.icm_pages, "4 KiB pages of host memory that the device asks for to back its contexts", sim::assumed("enough for a few thousand objects"), sim::Range{16, 65536});
+  }
+};
+
+/// On-chip caches of contexts whose home is host memory (ICM).
+struct ContextConfig {
+  std::uint32_t qpc_entries = 1024, cqc_entries = 1024, mpt_entries = 2048, mtt_lines = 4096;
+  sim::Picos qpc_hit{5'000}, cqc_hit{5'000}, mpt_hit{8'000}, mtt_hit{7'000};
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    const auto size = sim::assumed("no published figure; QP scaling knees lie between 256 and a few thousand");
+    v("qpc_entries", c.qpc_entries, "QP contexts held on chip", size, sim::Range{1, 1 << 20});
+    v("cqc_entries", c.cqc_entries, "CQ contexts held on chip", size, sim::Range{1, 1 << 20});
+    v("mpt_entries", c.mpt_entries, "memory keys held on chip", size, sim::Range{1, 1 << 20});
+    v("mtt_lines", c.mtt_lines, "64-byte lines of eight translations held on chip", size, sim::Range{1, 1 << 22});
+    const auto hit = sim::assumed("a few cycles of SRAM look-up");
+    v("qpc_hit", c.qpc_hit, "QP context look-up that hits", hit);
+    v("cqc_hit", c.cqc_hit, "CQ context look-up that hits", hit);
+    v("mpt_hit", c.mpt_hit, "memory key look-up that hits", hit);
+    v("mtt_hit", c.mtt_hit, "translation look-up that hits", hit);
+  }
+};
+
+struct DmaConfig {
+  sim::Picos issue_interval{2'000};
+  sim::Picos read_setup{20'000};
+  std::uint32_t tags = 256;
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    v("issue_interval", c.issue_interval, "time between two TLPs of the DMA engine", sim::assumed("one per cycle at 500 MHz"));
+    v("read_setup", c.read_setup, "from the request of a DMA read to its first TLP", sim::measured("DMA engines add 80 to 130 ns to the raw TLP round trip (pcie-bench), split over read_setup and the pipelines"));
+    v("tags", c.tags, "reads in flight", sim::spec("PCIe 8-bit tags"), sim::Range{1, 1024});
+  }
+};
+
+struct SendConfig {
+  std::uint32_t engines = 4;
+  sim::Picos wqe_decode{30'000};
+  sim::Picos wqe_interval{60'000};
+  sim::Picos packet_interval{5'000};
+  sim::Picos tx_pipeline{80'000};
+  std::uint32_t wqe_prefetch = 8;
+  sim::Bytes tx_buffer{128ULL << 10};
+  std::uint32_t max_outstanding_psn = 1U << 14;
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    v("engines", c.engines, "WQEs of different QPs processed in parallel", sim::assumed("processing units of the send side"), sim::Range{1, 64});
+    v("wqe_decode", c.wqe_decode, "parsing and checking a WQE", sim::assumed("share of the 130 ns transmit path"));
+    v("wqe_interval", c.wqe_interval, "time between the starts of two WQEs of one engine, at least", sim::assumed("bounds the message rate of one QP"));
+    v("packet_interval", c.packet_interval, "time between two packets of a message, at least", sim::assumed("one header per few cycles"));
+    v("tx_pipeline", c.tx_pipeline, "from the payload being complete to the first bit at the port", sim::assumed("share of the 130 ns transmit path"));
+    v("wqe_prefetch", c.wqe_prefetch, "WQEBBs read by one DMA read, as far as posted", sim::assumed("no published figure"), sim::Range{1, 64});
+    v("tx_buffer", c.tx_buffer, "payload bytes being fetched or waiting for the wire", sim::assumed("covers the DMA round trip at line rate"), sim::Range{4096, 1e9});
+    v("max_outstanding_psn", c.max_outstanding_psn, "packets of a QP that may be unacknowledged", sim::assumed("far below the 2^23 of the transport"), sim::Range{1, 1 << 23});
+  }
+};
+
+struct ReceiveConfig {
+  sim::Picos rx_pipeline{90'000};
+  sim::Picos rx_interval{5'000};
+  sim::Picos scatter{20'000};
+  sim::Picos ack_turnaround{15'000};
+  std::uint32_t rq_prefetch = 16;
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    v("rx_pipeline", c.rx_pipeline, "from the last bit of a packet to its QP being known: parse, ICRC, steering", sim::assumed("share of the 140 ns receive path of a ConnectX-5"));
+    v("rx_interval", c.rx_interval, "time between two packets entering the pipeline, at least", sim::assumed("200 M packets per second"));
+    v("scatter", c.scatter, "from the destination being translated to the first payload write", sim::assumed("share of the 140 ns receive path"));
+    v("ack_turnaround", c.ack_turnaround, "from the execution of a request to its acknowledgement entering the transmit pipeline", sim::assumed("no published figure"));
+    v("rq_prefetch", c.rq_prefetch, "receive WQEs read by one DMA read, as far as posted", sim::assumed("no published figure"), sim::Range{1, 64});
+  }
+};
+
+struct CompletionConfig {
+  sim::Picos cqe_build{20'000};
+  sim::Picos eqe_build{20'000};
+  sim::Picos clock_period{1'000};
+  bool arm_checks_pi = true;
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    v("cqe_build", c.cqe_build, "from the end of a message to its CQE entering the DMA engine", sim::assumed("share of the 140 ns receive path"));
+    v("eqe_build", c.eqe_build, "from a CQE to its EQE entering the DMA engine", sim::assumed("as a CQE"));
+    v("clock_period", c.clock_period, "period of the clock behind CQE timestamps", sim::spec("hca_core_clock of the part"), sim::Range{1, 1e9});
+    v("arm_checks_pi", c.arm_checks_pi, "arming a CQ that holds CQEs beyond the consumer index in the doorbell fires at once", sim::assumed("needed for the documented wake-up guarantee"));
+  }
+};
+
+struct HcaConfig {
+  CapabilityConfig caps;
+  UarConfig uar;
+  CommandConfig command;
+  ContextConfig context;
+  DmaConfig dma;
+  SendConfig send;
+  ReceiveConfig receive;
+  CompletionConfig completion;
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    const auto part = sim::spec("block of the HCA");
+    v("caps", c.caps, "capabilities reported to software", part);
+    v("uar", c.uar, "doorbells and BlueFlame", part);
+    v("command", c.command, "command interface", part);
+    v("context", c.context, "context caches", part);
+    v("dma", c.dma, "DMA engine", part);
+    v("send", c.send, "send scheduler and requester", part);
+    v("receive", c.receive, "receive path and responder", part);
+    v("completion", c.completion, "completion and event units", part);
+  }
+};
+
+}  // namespace hca

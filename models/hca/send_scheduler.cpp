@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The doorbell carries the index of the last posted WQE; the producer index only moves forward (16-bit serial arithmetic,
+// S-BF-7). A doorbell that would not move it may carry a stale control segment, as the real driver writes after a refused
+// WR, so then the doorbell record is read.
+#include "hca/send_scheduler.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hca {
+
+SendScheduler::SendScheduler(Device& device, DmaEngine& dma, Requester& requester, BlueflameBuffers& blueflame,
+                             const std::string& path)
+    : device_(device), dma_(dma), requester_(requester), blueflame_(blueflame),
+      unknown_(device.context.stats.counter(path + ".unknown_qp")),
+      stale_(device.context.stats.counter(path + ".stale_doorbells")) {}
+
+void SendScheduler::ring(const Doorbell& doorbell) { dispatch(doorbell); }
+
+sim::Flow SendScheduler::dispatch(Doorbell doorbell) {
+  const sim::Picos arrived = device_.context.now();
+  co_await device_.context.delay(device_.config.uar.doorbell_decode);
+  Qp* qp = device_.qps.find(doorbell.qpn);
+  if (qp == nullptr || qp->no_sq || (qp->state != QpState::rts && qp->state != QpState::err && qp->state != QpState::sqd)) {
+    unknown_.add();
+    blueflame_.drop(doorbell.qpn);
+    co_return;
+  }
+  const std::uint16_t before = qp->sq_pi;
+  const auto pi = static_cast<std::uint16_t>(doorbell.wqe_index + std::max(1U, wqe_basic_blocks(doorbell.ds)));
+  const auto posted = static_cast<std::uint16_t>(pi - qp->sq_ci);
+  if (static_cast<std::int16_t>(static_cast<std::uint16_t>(pi - before)) > 0 && posted <= qp->sq_wqebbs) {
+    qp->sq_pi = pi;
+  } else if (pi != before) {
+    stale_.add();
+    co_await read_record(*qp);
+    qp = device_.qps.find(doorbell.qpn);
+    if (qp == nullptr) co_return;
+  }
+  if (qp->tags != nullptr) {
+    sim::Journeys& journeys = device_.context.journeys;
+    for (std::uint16_t i = before; i != qp->sq_pi; ++i) {
+      const sim::MsgId msg = qp->tags->find(i);
+      journeys.mark(msg, sim::Stage::store_buffer_wc, doorbell.t_sent);
+      journeys.mark(msg, sim::Stage::pcie_down, arrived);
+    }
+  }
+  requester_.kick(*qp);
+}
+
+sim::Task<void> SendScheduler::read_record(Qp& qp) {
+  const std::uint32_t life = qp.generation;
+  sim::BufferRef record = device_.context.buffers.make(8);
+  if (co_await dma_.fetch(qp.dbr, 8, record, 0, {}) != DmaStatus::ok || life != qp.generation) co_return;
+  std::uint32_t counter;
+  std::memcpy(&counter, record.data() + prm::kSndDbr, 4);
+  const auto pi = static_cast<std::uint16_t>(prm::be32(counter));
+  if (static_cast<std::uint16_t>(pi - qp.sq_ci) <= qp.sq_wqebbs) qp.sq_pi = pi;
+}
+
+}  // namespace hca

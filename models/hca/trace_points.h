@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trace points of the HCA.
+#pragma once
+
+#include "sim/trace/trace.h"
+
+namespace hca::points {
+
+using sim::trace::Category;
+using sim::trace::Kind;
+using sim::trace::Point;
+
+inline constexpr Point doorbell{"hca.doorbell", Category::hca, Kind::instant, {"qpn", "producer", "blueflame"}};
+inline constexpr Point cq_doorbell{"hca.cq_doorbell", Category::hca, Kind::instant, {"cqn", "ci", "sn", "solicited"}};
+inline constexpr Point wqe_fetch{"hca.wqe_fetch", Category::hca, Kind::span, {"qpn", "wqe", "bytes"}};
+inline constexpr Point rq_wqe_fetch{"hca.rq_wqe_fetch", Category::hca, Kind::span, {"qpn", "wqe", "count"}};
+inline constexpr Point wqe{"hca.wqe", Category::hca, Kind::span, {"qpn", "wqe", "opcode", "bytes"}};
+inline constexpr Point translate{"hca.translate", Category::hca, Kind::span, {"key", "va", "bytes"}};
+inline constexpr Point context_fill{"hca.context_fill", Category::hca, Kind::span, {"table", "index"}};
+inline constexpr Point dma_read{"hca.dma_read", Category::hca, Kind::span, {}};
+inline constexpr Point tx{"hca.tx", Category::hca, Kind::span, {"qpn", "psn", "opcode", "bytes"}};
+inline constexpr Point rx{"hca.rx", Category::hca, Kind::span, {"qpn", "psn", "opcode", "bytes"}};
+inline constexpr Point rx_drop{"hca.rx_drop", Category::hca, Kind::instant, {"reason", "qpn", "psn"}};
+inline constexpr Point nak{"hca.nak", Category::hca, Kind::instant, {"qpn", "psn", "syndrome"}};
+inline constexpr Point rnr_nak{"hca.rnr_nak", Category::hca, Kind::instant, {"qpn", "psn", "timer"}};
+inline constexpr Point rnr_wait{"hca.rnr_wait", Category::hca, Kind::span, {"qpn", "psn", "timer"}};
+inline constexpr Point retransmit{"hca.retransmit", Category::hca, Kind::instant, {"qpn", "psn", "cause"}};
+inline constexpr Point cqe{"hca.cqe", Category::hca, Kind::span, {"cqn", "qpn", "opcode", "syndrome"}};
+inline constexpr Point eqe{"hca.eqe", Category::hca, Kind::span, {"eqn", "type", "object"}};
+inline constexpr Point cq_overrun{"hca.cq_overrun", Category::hca, Kind::instant, {"cqn", "producer", "ci"}};
+inline constexpr Point command{"hca.command", Category::hca, Kind::span, {"opcode", "status", "slot"}};
+inline constexpr Point qp_state{"hca.qp_state", Category::hca, Kind::instant, {"qpn", "state"}};
+inline constexpr Point sq_depth{"hca.sq_depth", Category::hca, Kind::level, {"wqes"}};
+
+}  // namespace hca::points

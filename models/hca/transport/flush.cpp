@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flushing the send queue of a QP in ERR: every WQE that is outstanding or posted ends with WR_FLUSH_ERR, in order,
+// signaled or not (S-QP-43). WQEs that never started are read from the ring to learn where the next one begins.
+#include <algorithm>
+
+#include "hca/transport/requester.h"
+
+namespace hca {
+
+void Requester::flush(Qp& qp) {
+  tx_.cancel(qp.requests);
+  blueflame_.drop(qp.qpn);
+  ++qp.rewinds;
+  qp.rnr_waiting = false;
+  qp.ack_deadline = sim::kNever;
+  qp.rx_responses.clear();
+  qp.reads_outstanding = 0;
+  while (!qp.sent.empty()) {
+    const SentWqe s = qp.sent.pop_front();
+    device_.context.journeys.drop(s.msg);
+    post_error(qp, s, prm::kSynFlush, kVendorFlush);
+  }
+  qp.send_psn = qp.unacked_psn = qp.next_psn;
+  kick(qp);
+}
+
+sim::Task<void> Requester::flush_next(Qp& qp) {
+  const std::uint32_t life = qp.generation;
+  const std::uint16_t index = qp.sq_ci;
+  const bool fetched = co_await fetch_wqe(qp, index);
+  if (life != qp.generation || qp.state != QpState::err) co_return;
+  if (!fetched) {
+    qp.sq_ci = qp.sq_pi;  // an unreadable ring reports nothing
+    co_return;
+  }
+  const std::byte* ctrl = qp.current.data() + qp.current_offset;
+  SentWqe s;
+  s.index = index;
+  s.opcode = static_cast<std::uint8_t>(ctrl[3]);
+  s.msg = qp.tags != nullptr ? qp.tags->find(index) : 0;
+  qp.current_valid = false;
+  qp.sq_ci = static_cast<std::uint16_t>(qp.sq_ci + std::max(1U, wqe_basic_blocks(wqe_ds(ctrl))));
+  device_.context.journeys.drop(s.msg);
+  post_error(qp, s, prm::kSynFlush, kVendorFlush);
+}
+
+}  // namespace hca

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// ERR flushes both queues; RESET forgets everything and starts a new generation, which ends the flows of the old life at
+// their next step (S-QP-40…46). A QP whose queue or CQ has failed ends in ERR with QP_FATAL (S-OVR-3).
+#include "hca/transport/qp_engine.h"
+
+#include "hca/trace_points.h"
+
+namespace hca {
+
+QpEngine::QpEngine(Device& device, EventUnit& events, const std::string& path)
+    : device_(device), events_(events), trace_(device.context, device.host, path, sim::trace::TrackKind::instant) {}
+
+void QpEngine::set_state(Qp& qp, QpState to) {
+  qp.state = to;
+  trace_.instant(points::qp_state, {}, device_.context.now(), qp.qpn, static_cast<std::uint64_t>(to));
+}
+
+void QpEngine::enter_error(Qp& qp) {
+  if (qp.state == QpState::err || qp.state == QpState::reset) return;
+  set_state(qp, QpState::err);
+  requester_->flush(qp);
+  responder_->flush(qp);
+}
+
+void QpEngine::queue_unreadable(Qp& qp) {
+  if (qp.state == QpState::err) return;
+  events_.async(prm::kEventWqCatas, qp.qpn);
+  enter_error(qp);
+}
+
+void QpEngine::cq_failed(std::uint32_t qpn) {
+  if (Qp* qp = device_.qps.find(qpn)) queue_unreadable(*qp);
+}
+
+void QpEngine::payload_failed(Qp& qp, const OutPacket& packet) {
+  const Psn psn = packet.headers.bth.psn;
+  if (packet.queue == &qp.requests) requester_->payload_failed(qp, psn);
+  else responder_->payload_failed(qp, psn);
+}
+
+void QpEngine::state_changed(Qp& qp, QpState from) {
+  trace_.instant(points::qp_state, {}, device_.context.now(), qp.qpn, static_cast<std::uint64_t>(qp.state));
+  switch (qp.state) {
+    case QpState::reset:
+      ++qp.generation;
+      requester_->reset(qp);
+      responder_->reset(qp);
+      qp.timer_scheduled = qp.flushing_receives = false;
+      break;
+    case QpState::err:
+      if (from != QpState::err) {
+        requester_->flush(qp);
+        responder_->flush(qp);
+      }
+      break;
+    case QpState::rts: requester_->kick(qp); break;
+    default: break;
+  }
+}
+
+bool QpEngine::idle(const Qp& qp) const {
+  return !qp.sending && !qp.taking_responses && !qp.receiving && !qp.responding && !qp.rq_refilling && !qp.flushing_receives;
+}
+
+}  // namespace hca

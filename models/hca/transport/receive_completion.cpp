@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receive completions of the responder, successful, failed and flushed, and its refusals: NAK once, then ERR (S-RC-26,
+// S-ERR-1…11).
+#include <cstring>
+
+#include "hca/trace_points.h"
+#include "hca/transport/requester.h"
+#include "hca/transport/responder.h"
+
+namespace hca {
+
+void Responder::post_receive(Qp& qp, const RxPacket& rx) {
+  const std::uint8_t operation = wire::operation_of(rx.bth().opcode);
+  std::uint8_t code = MLX5_CQE_RESP_SEND;
+  PendingCqe cqe;
+  auto* c = reinterpret_cast<mlx5_cqe64*>(cqe.bytes.data());
+  switch (operation) {
+    case wire::kSendLastImm: case wire::kSendOnlyImm: code = MLX5_CQE_RESP_SEND_IMM; break;
+    case wire::kSendLastInvalidate: case wire::kSendOnlyInvalidate: code = MLX5_CQE_RESP_SEND_INV; break;
+    case wire::kWriteLastImm: case wire::kWriteOnlyImm: code = MLX5_CQE_RESP_WR_IMM; break;
+    default: break;
+  }
+  if (code == MLX5_CQE_RESP_SEND_INV) c->imm_inval_pkey = prm::be32(rx.parsed.headers.invalidate_rkey);
+  else if (code != MLX5_CQE_RESP_SEND) std::memcpy(&c->imm_inval_pkey, &rx.parsed.headers.immediate, 4);
+  constexpr std::uint32_t kIpv6Header = 2U << 28, kIpv4Header = 3U << 28;
+  c->flags_rqpn = prm::be32((rx.parsed.ipv4 ? kIpv4Header : kIpv6Header) | qp.remote_qpn);
+  c->srqn_uidx = prm::be32(qp.user_index);
+  c->byte_cnt = prm::be32(qp.rx_bytes);
+  c->sop_drop_qpn = prm::be32(qp.qpn);
+  c->wqe_counter = prm::be16(static_cast<std::uint16_t>(qp.rx_wqe.counter));
+  c->op_own = static_cast<std::uint8_t>(code << 4);
+  cqe.cause = rx.packet->cause;
+  cqe.qpn = qp.qpn;
+  cqe.solicited = rx.bth().solicited;
+  qp.rx_wqe_valid = false;
+  qp.rx_wqe.buffer = {};
+  completions_.post(qp.cqn_recv, std::move(cqe));
+}
+
+void Responder::post_receive_error(Qp& qp, std::uint8_t syndrome, std::uint8_t vendor) {
+  PendingCqe cqe;
+  auto* c = reinterpret_cast<mlx5_err_cqe*>(cqe.bytes.data());
+  c->srqn = prm::be32(qp.user_index);
+  c->vendor_err_synd = vendor;
+  c->syndrome = syndrome;
+  c->s_wqe_opcode_qpn = prm::be32(qp.qpn);
+  c->wqe_counter = prm::be16(static_cast<std::uint16_t>(qp.rx_wqe.counter));
+  c->op_own = MLX5_CQE_RESP_ERR << 4;
+  cqe.qpn = qp.qpn;
+  cqe.solicited = true;
+  qp.rx_wqe_valid = false;
+  qp.rx_wqe.buffer = {};
+  completions_.post(qp.cqn_recv, std::move(cqe));
+}
+
+void Responder::refuse(Qp& qp, const RxPacket& rx, std::uint8_t nak, prm::EventType event, std::uint8_t receive_syndrome) {
+  naks_.add();
+  trace_.instant(points::nak, rx.packet->cause, device_.context.now(), qp.qpn, rx.bth().psn.value(), nak);
+  answer(qp, {ResponseJob::ack, nak, rx.bth().psn, qp.msn, 0, 0, 0, {}});
+  if (qp.rx_wqe_valid) post_receive_error(qp, receive_syndrome, kVendorLocalProt);
+  else events_.async(event, qp.qpn);
+  control_.enter_error(qp);
+}
+
+void Responder::flush(Qp& qp) {
+  qp.rx.clear();
+  qp.rx_kind = 0xFF;
+  if (qp.rx_wqe_valid) post_receive_error(qp, prm::kSynFlush, kVendorFlush);
+  flush_receives(qp);
+}
+
+// Reports every posted receive as flushed, those that the device has not noticed yet included.
+sim::Flow Responder::flush_receives(Qp& qp) {
+  const std::uint32_t life = qp.generation;
+  if (qp.flushing_receives) co_return;
+  qp.flushing_receives = true;
+  while (life == qp.generation && qp.state == QpState::err && (!qp.rq_ready.empty() || co_await receive_queue_.ensure(qp))) {
+    if (life != qp.generation || qp.state != QpState::err) break;
+    qp.rx_wqe = qp.rq_ready.pop_front();
+    post_receive_error(qp, prm::kSynFlush, kVendorFlush);
+  }
+  if (life == qp.generation) qp.flushing_receives = false;
+}
+
+}  // namespace hca

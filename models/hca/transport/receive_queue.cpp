@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Up to rq_prefetch receive WQEs are on chip. When half of them are used, a background flow reads more: WQEs that are
+// known to be posted at once, else the doorbell record first. A request that finds none waits for that flow, or starts it.
+#include "hca/transport/receive_queue.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "hca/trace_points.h"
+
+namespace hca {
+
+ReceiveQueue::ReceiveQueue(Device& device, DmaEngine& dma, const std::string& path)
+    : device_(device), dma_(dma), trace_(device.context, device.host, path),
+      record_reads_(device.context.stats.counter(path + ".record_reads")),
+      wqe_fetches_(device.context.stats.counter(path + ".wqe_fetches")) {}
+
+sim::Task<bool> ReceiveQueue::ensure(Qp& qp) {
+  const std::uint32_t life = qp.generation;
+  while (qp.rq_ready.empty() && qp.rq_refilling && life == qp.generation) co_await qp.rq_refilled.wait();
+  if (life != qp.generation) co_return false;
+  if (qp.rq_ready.empty() && qp.rq_wqes > 0) {
+    qp.rq_refilling = true;
+    co_await fetch(qp);
+    qp.rq_refilling = false;
+    qp.rq_refilled.notify();
+  }
+  co_return life == qp.generation && !qp.rq_ready.empty();
+}
+
+void ReceiveQueue::taken(Qp& qp) {
+  if (qp.rq_refilling || qp.rq_ready.size() > device_.config.receive.rq_prefetch / 2) return;
+  refill(qp);
+}
+
+sim::Flow ReceiveQueue::refill(Qp& qp) {
+  qp.rq_refilling = true;
+  co_await fetch(qp);
+  qp.rq_refilling = false;
+  qp.rq_refilled.notify();
+}
+
+// One round: the doorbell record if nothing more is known to be posted, then a run of WQEs.
+sim::Task<void> ReceiveQueue::fetch(Qp& qp) {
+  const std::uint32_t life = qp.generation;
+  if (static_cast<std::uint16_t>(qp.rq_pi - static_cast<std::uint16_t>(qp.rq_ci)) == 0) {
+    record_reads_.add();
+    sim::BufferRef record = device_.context.buffers.make(8);
+    if (co_await dma_.fetch(qp.dbr, 8, record, 0, {}) != DmaStatus::ok || life != qp.generation) co_return;
+    std::uint32_t counter;
+    std::memcpy(&counter, record.data() + prm::kRcvDbr, 4);
+    const auto pi = static_cast<std::uint16_t>(prm::be32(counter));
+    const auto ahead = static_cast<std::uint16_t>(pi - static_cast<std::uint16_t>(qp.rq_ci));
+    if (ahead > qp.rq_wqes) co_return;  // nonsense in the record: software cannot have posted more than the ring holds
+    qp.rq_pi = pi;
+  }
+  const auto posted = static_cast<std::uint16_t>(qp.rq_pi - static_cast<std::uint16_t>(qp.rq_ci));
+  const std::uint32_t slot = qp.rq_ci % qp.rq_wqes;
+  const std::uint64_t byte = std::uint64_t{slot} * qp.rq_stride;
+  const auto in_page = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, qp.buffer.contiguous(byte) / qp.rq_stride));
+  const std::uint32_t n = std::min<std::uint32_t>({posted, device_.config.receive.rq_prefetch, qp.rq_wqes - slot, in_page});
+  if (n == 0) co_return;
+  const sim::Picos start = device_.context.now();
+  wqe_fetches_.add();
+  sim::BufferRef wqes = device_.context.buffers.make(n * qp.rq_stride);
+  const std::uint32_t first = qp.rq_ci;
+  if (co_await dma_.fetch(qp.buffer.at(byte), n * qp.rq_stride, wqes, 0, {}) != DmaStatus::ok || life != qp.generation)
+    co_return;
+  trace_.span(points::rq_wqe_fetch, {}, start, start, device_.context.now(), qp.qpn, first, n);
+  for (std::uint32_t i = 0; i < n; ++i) qp.rq_ready.push_back({first + i, wqes, i * qp.rq_stride});
+  qp.rq_ci = first + n;
+}
+
+void ReceiveQueue::reset(Qp& qp) {
+  qp.rq_ready.clear();
+  qp.rq_ci = 0;
+  qp.rq_pi = 0;
+}
+
+}  // namespace hca

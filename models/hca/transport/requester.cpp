@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// The send side of one queue pair, as one flow per QP with work: context, WQE (BlueFlame, read-ahead or DMA read), checks,
+// windows and fences, then send_message(): for each packet translate, gather, headers, transmit (S-RC-2…6, 30…32, S-WQE).
+// Engines bound how many QPs are served at once; each WQE gives its engine back, so QPs take turns.
+#include "hca/transport/requester.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hca/trace_points.h"
+
+namespace hca {
+namespace {
+
+// Operation of the packet of a SEND or WRITE at the start, in the middle, at the end, or alone.
+std::uint8_t request_operation(const SendWqe& w, bool start, bool end) {
+  if (w.is_write()) {
+    if (!end) return start ? wire::kWriteFirst : wire::kWriteMiddle;
+    if (w.has_immediate()) return start ? wire::kWriteOnlyImm : wire::kWriteLastImm;
+    return start ? wire::kWriteOnly : wire::kWriteLast;
+  }
+  if (!end) return start ? wire::kSendFirst : wire::kSendMiddle;
+  if (w.opcode == MLX5_OPCODE_SEND_IMM) return start ? wire::kSendOnlyImm : wire::kSendLastImm;
+  if (w.opcode == MLX5_OPCODE_SEND_INVAL) return start ? wire::kSendOnlyInvalidate : wire::kSendLastInvalidate;
+  return start ? wire::kSendOnly : wire::kSendLast;
+}
+
+}  // namespace
+
+Requester::Requester(Device& device, DmaEngine& dma, Translation& translation, CompletionUnit& completions, TxPort& tx,
+                     ContextCache& qpc, BlueflameBuffers& blueflame, QpControl& control, const std::string& path)
+    : device_(device), dma_(dma), translation_(translation), completions_(completions), tx_(tx), qpc_(qpc),
+      blueflame_(blueflame), control_(control), engines_(device.config.send.engines),
+      trace_(device.context, device.host, path), wqes_(device.context.stats.counter(path + ".wqes")),
+      wqe_fetches_(device.context.stats.counter(path + ".wqe_fetches")),
+      retransmits_(device.context.stats.counter(path + ".retransmitted_packets")),
+      timeouts_(device.context.stats.counter(path + ".timeouts")),
+      rnr_naks_(device.context.stats.counter(path + ".rnr_naks_received")),
+      sequence_naks_(device.context.stats.counter(path + ".sequence_naks_received")),
+      stale_(device.context.stats.counter(path + ".stale_responses")),
+      busy_(device.context.stats.busy(path + ".engines", device.config.send.engines)) {}
+
+bool Requester::can_work(const Qp& qp) const {
+  if (qp.no_sq) return false;
+  if (qp.state == QpState::err) return qp.sq_ci != qp.sq_pi;
+  if (qp.state != QpState::rts || qp.rnr_waiting) return false;
+  if (qp.send_psn != qp.next_psn) return !qp.sq_error;
+  if (qp.sq_ci == qp.sq_pi || qp.sq_error) return false;
+  return static_cast<std::uint32_t>(qp.next_psn - qp.unacked_psn) < device_.config.send.max_outstanding_psn;
+}
+
+void Requester::kick(Qp& qp) {
+  if (!qp.sending && can_work(qp)) serve(qp);
+}
+
+sim::Flow Requester::serve(Qp& qp) {
+  qp.sending = true;
+  while (can_work(qp)) {
+    co_await engines_.acquire();
+    const sim::Picos start = sim::max(device_.context.now(), qp.next_wqe_at);
+    co_await device_.context.delay(start - device_.context.now());
+    qp.next_wqe_at = start + device_.config.send.wqe_interval;
+    if (!qpc_.hit(qp.qpn)) co_await qpc_.fill(qp.qpn, {});
+    co_await device_.context.delay(device_.config.context.qpc_hit);
+    bool stalled = false;
+    if (qp.state == QpState::err) {
+      co_await flush_next(qp);
+    } else if (qp.send_psn != qp.next_psn) {
+      co_await resend(qp);
+    } else if (can_work(qp)) {
+      const std::uint16_t before = qp.sq_ci;
+      co_await start_wqe(qp);
+      stalled = qp.state == QpState::rts && qp.sq_ci == before;  // a fence or the READ window: an answer kicks again
+    }
+    qpc_.dirty(qp.qpn);
+    busy_.add(device_.context.now() - start);
+    engines_.release();
+    if (stalled) break;
+  }
+  qp.sending = false;
+}
+
+// Makes the WQE at `index` current. False if host memory could not be read.
+sim::Task<bool> Requester::fetch_wqe(Qp& qp, std::uint16_t index) {
+  if (qp.current_valid) co_return true;
+  sim::BufferRef bf = device_.context.buffers.make(prm::kBfBufSize);
+  if (blueflame_.take(qp.qpn, index, bf.data())) {
+    qp.current = std::move(bf);
+    qp.current_offset = 0;
+    qp.current_valid = true;
+    co_return true;
+  }
+  std::uint16_t ahead = static_cast<std::uint16_t>(index - qp.prefetch_first);
+  if (!qp.prefetched || ahead >= qp.prefetch_count) {
+    const auto posted = static_cast<std::uint16_t>(qp.sq_pi - index);
+    const std::uint32_t count = std::clamp<std::uint32_t>(posted, 1, device_.config.send.wqe_prefetch);
+    if (!co_await read_wqebbs(qp, index, count, qp.prefetched)) co_return false;
+    qp.prefetch_first = index;
+    qp.prefetch_count = static_cast<std::uint16_t>(count);
+    ahead = 0;
+  }
+  const std::uint32_t blocks = std::max(1U, wqe_basic_blocks(wqe_ds(qp.prefetched.data() + ahead * prm::kWqebb)));
+  if (ahead + blocks > qp.prefetch_count) {  // only its head was read ahead
+    if (!co_await read_wqebbs(qp, index, blocks, qp.prefetched)) co_return false;
+    qp.prefetch_first = index;
+    qp.prefetch_count = static_cast<std::uint16_t>(blocks);
+    ahead = 0;
+  }
+  qp.current = qp.prefetched;
+  qp.current_offset = ahead * prm::kWqebb;
+  qp.current_valid = true;
+  co_return true;
+}
+
+sim::Task<bool> Requester::read_wqebbs(Qp& qp, std::uint16_t index, std::uint32_t count, sim::BufferRef& to) {
+  const sim::Picos start = device_.context.now();
+  sim::BufferRef buffer = device_.context.buffers.make(count * prm::kWqebb);
+  wqe_fetches_.add();
+  for (std::uint32_t done = 0; done < count;) {
+    const std::uint32_t slot = (index + done) % qp.sq_wqebbs;
+    const std::uint64_t byte = qp.sq_offset + std::uint64_t{slot} * prm::kWqebb;
+    const auto room = static_cast<std::uint32_t>(qp.buffer.contiguous(byte) / prm::kWqebb);
+    const std::uint32_t n = std::min({count - done, qp.sq_wqebbs - slot, room});
+    const DmaStatus status = co_await dma_.fetch(qp.buffer.at(byte), n * prm::kWqebb, buffer, done * prm::kWqebb, {});
+    if (status != DmaStatus::ok) co_return false;
+    done += n;
+  }
+  trace_.span(points::wqe_fetch, {}, start, start, device_.context.now(), qp.qpn, index, count * prm::kWqebb);
+  to = std::move(buffer);
+  co_return true;
+}
+
+// The next WQE of the queue, from its fetch to its last packet being handed to the transmit port.
+sim::Task<void> Requester::start_wqe(Qp& qp) {
+  const sim::Picos start = device_.context.now();
+  const std::uint16_t index = qp.sq_ci;
+  const std::uint32_t life = qp.generation;
+  const sim::MsgId msg = qp.tags != nullptr ? qp.tags->find(index) : 0;
+  sim::Journeys& journeys = device_.context.journeys;
+  journeys.mark(msg, sim::Stage::doorbell_context, start);
+  const bool fetched = co_await fetch_wqe(qp, index);                        // (1) WQE
+  co_await device_.context.delay(device_.config.send.wqe_decode);
+  if (life != qp.generation || qp.state != QpState::rts) co_return;
+  if (!fetched) {  // the ring itself cannot be read: nothing can be reported about its WQEs (S-ERR-11)
+    control_.queue_unreadable(qp);
+    co_return;
+  }
+  journeys.mark(msg, sim::Stage::wqe_fetch, device_.context.now());
+  const SendWqe wqe = parse_send_wqe({qp.current, qp.current_offset});
+  if (const std::uint8_t syndrome = check_wqe(qp, wqe); syndrome != 0) {     // (2) checks
+    qp.current_valid = false;
+    qp.sq_ci = static_cast<std::uint16_t>(qp.sq_ci + std::max(1U, wqe_basic_blocks(wqe.ds)));
+    SentWqe bad;
+    bad.index = index;
+    bad.opcode = wqe.opcode;
+    bad.msg = msg;
+    bad.failed_syndrome = syndrome;
+    bad.failed_vendor = syndrome == prm::kSynLocalLength ? kVendorLocalLength : kVendorLocalQpOp;
+    bad.first_psn = bad.last_psn = qp.next_psn;
+    qp.sq_error = true;
+    qp.sent.push_back(std::move(bad));
+    complete(qp);
+    co_return;
+  }
+  if (must_wait(qp, wqe)) co_return;                                         // (3) fence, READ window
+  qp.current_valid = false;
+  qp.sq_ci = static_cast<std::uint16_t>(qp.sq_ci + wqe_basic_blocks(wqe.ds));
+  wqes_.add();
+  if (wqe.opcode == MLX5_OPCODE_NOP) {
+    SentWqe nop;
+    nop.index = index;
+    nop.opcode = wqe.opcode;
+    nop.signaled = wqe.signaled;
+    nop.msg = msg;
+    nop.first_psn = nop.last_psn = qp.next_psn - 1U;
+    nop.no_packet = true;
+    qp.sent.push_back(std::move(nop));
+    complete(qp);
+    co_return;
+  }
+  SentWqe s;
+  s.index = index;
+  s.opcode = wqe.opcode;
+  s.ds = wqe.ds;
+  s.signaled = wqe.signaled;
+  s.solicited = wqe.solicited;
+  s.length = static_cast<std::uint32_t>(wqe.length);
+  s.first_psn = qp.next_psn;
+  s.last_psn = qp.next_psn + (wire::packet_count(wqe.length, qp.mtu) - 1);
+  s.msg = msg;
+  s.start = start;
+  const Psn first = s.first_psn;
+  qp.next_psn = s.last_psn + 1U;
+  if (wqe.is_read()) {
+    s.wqe = wqe.bytes.buffer;
+    s.wqe_offset = wqe.bytes.offset;
+    ++qp.reads_outstanding;
+    qp.sent.push_back(std::move(s));
+    qp.send_psn = qp.next_psn;
+    send_read_request(qp, wqe, first, 0, msg);
+    start_timer(qp);
+  } else {
+    qp.sent.push_back(std::move(s));
+    co_await send_message(qp, wqe, first, 0, msg);                           // (4) packets
+  }
+  trace_.span(points::wqe, {msg, 0}, start, start, device_.context.now(), qp.qpn, index, wqe.opcode, wqe.length);
+}
+
+// Packets `from_packet`… of a SEND or WRITE whose first PSN is `first`. Ends early when retransmission restarts elsewhere.
+sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, std::uint32_t from_packet, sim::MsgId msg) {
+  const std::uint32_t life = qp.generation, rewinds = qp.rewinds;
+  const auto length = static_cast<std::uint32_t>(wqe.length);
+  const std::uint32_t packets = wire::packet_count(length, qp.mtu);
+  GatherCursor cursor(wqe.bytes.data(), wqe.first_data_ds, wqe.ds);
+  cursor.skip(std::uint64_t{from_packet} * qp.mtu);
+  for (std::uint32_t i = from_packet; i < packets; ++i) {
+    const std::uint32_t n = std::min(qp.mtu, length - i * qp.mtu);
+    if (n > 0) co_await tx_.buffer().acquire(n);
+    if (life != qp.generation || rewinds != qp.rewinds) {
+      if (n > 0) tx_.buffer().release(n);
+      co_return;
+    }
+    OutPacket* p = tx_.make(qp, qp.requests);
+    p->buffer_bytes = n;
+    p->last = i + 1 == packets;
+    p->packet->payload_length = n;
+    p->packet->cause = {msg, 0, p->last};
+    Extents gather;
+    Fault fault = Fault::none;
+    const bool ok = co_await gather_packet(qp, wqe, cursor, n, *p, gather, fault);
+    if (i == from_packet) device_.context.journeys.mark(msg, sim::Stage::translation, device_.context.now());
+    if (!ok || life != qp.generation || rewinds != qp.rewinds) {
+      tx_.discard(p);
+      if (life == qp.generation && rewinds == qp.rewinds) payload_failed(qp, first + i);
+      co_return;
+    }
+    wire::Headers& h = p->headers;
+    const bool start = i == 0, end = p->last;
+    h.bth.opcode = wire::make_opcode(wire::kRc, request_operation(wqe, start, end));
+    h.bth.solicited = end && wqe.solicited && (wqe.is_send() || wqe.has_immediate());
+    h.bth.pkey = qp.pkey;
+    h.bth.dest_qpn = qp.remote_qpn;
+    h.bth.ack_req = end;
+    h.bth.psn = first + i;
+    h.reth = {wqe.remote_va, wqe.rkey, length};
+    h.immediate = wqe.immediate_raw;
+    h.invalidate_rkey = prm::be32(wqe.immediate_raw);
+    qp.send_psn = h.bth.psn + 1U;
+    if (end) start_timer(qp);
+    tx_.submit(p, gather);
+    if (!end) co_await device_.context.delay(device_.config.send.packet_interval);
+    if (life != qp.generation || rewinds != qp.rewinds) co_return;
+  }
+}
+
+// Fills one packet's payload: inline bytes at once, everything else as bus addresses to read.
+sim::Task<bool> Requester::gather_packet(Qp& qp, const SendWqe& wqe, GatherCursor& cursor, std::uint32_t n, OutPacket& p,
+                                         Extents& out, Fault& fault) {
+  if (n == 0) co_return true;
+  p.packet->payload = device_.context.buffers.make(n);
+  p.packet->payload_offset = 0;
+  for (std::uint32_t done = 0; done < n;) {
+    const auto g = cursor.next(n - done);
+    SIM_CHECK(g.has_value(), "message shorter than its length");
+    if (g->inline_data) {
+      std::memcpy(p.packet->payload.data() + done, wqe.bytes.data() + g->va, g->length);
+    } else {
+      fault = co_await translation_.translate(g->lkey, g->va, g->length, MkeyAccess::local_read, qp.pd, qp.qpn,
+                                              p.packet->cause, out);
+      if (fault != Fault::none) co_return false;
+    }
+    done += g->length;
+  }
+  co_return true;
+}
+
+void Requester::send_read_request(Qp& qp, const SendWqe& wqe, Psn psn, std::uint32_t already, sim::MsgId msg) {
+  device_.context.journeys.mark(msg, sim::Stage::translation, device_.context.now());
+  OutPacket* p = tx_.make(qp, qp.requests);
+  p->last = true;
+  p->packet->cause = {msg, 0, true};
+  wire::Headers& h = p->headers;
+  h.bth.opcode = wire::make_opcode(wire::kRc, wire::kReadRequest);
+  h.bth.pkey = qp.pkey;
+  h.bth.dest_qpn = qp.remote_qpn;
+  h.bth.ack_req = true;
+  h.bth.psn = psn;
+  h.reth = {wqe.remote_va + already, wqe.rkey, static_cast<std::uint32_t>(wqe.length) - already};
+  tx_.submit(p, {});
+}
+
+// Syndrome of a WQE that may not be executed, 0 if it may (S-ERR-16, S-ERR-17).
+std::uint8_t Requester::check_wqe(const Qp& qp, const SendWqe& wqe) const {
+  const bool known = wqe.is_send() || wqe.is_write() || wqe.is_read() || wqe.opcode == MLX5_OPCODE_NOP;
+  if (!known || wqe.malformed || wqe.qpn != qp.qpn || wqe.index != qp.sq_ci) return prm::kSynLocalQpOp;
+  if (wqe.ds * prm::kDs > device_.config.caps.max_wqe_sz_sq) return prm::kSynLocalQpOp;
+  if (wqe.is_read() && (wqe.has_inline || qp.max_rd_atomic == 0)) return prm::kSynLocalQpOp;
+  if (wqe.length > 1ULL << device_.config.caps.log_max_msg) return prm::kSynLocalLength;
+  return 0;
+}
+
+// A fenced WQE waits for earlier READs; a READ waits for room in the window (S-RC-31, S-RC-32).
+bool Requester::must_wait(const Qp& qp, const SendWqe& wqe) const {
+  const bool fenced = wqe.fence == 2 || wqe.fence == 3 || wqe.fence == 4;
+  if (fenced && qp.reads_outstanding > 0) return true;
+  return wqe.is_read() && qp.reads_outstanding >= qp.max_rd_atomic;
+}
+
+void Requester::payload_failed(Qp& qp, Psn psn) {
+  SentWqe* s = find(qp, psn);
+  if (s == nullptr || s->failed_syndrome != 0) return;
+  s->failed_syndrome = prm::kSynLocalProt;
+  s->failed_vendor = kVendorLocalProt;
+  qp.sq_error = true;
+  complete(qp);
+}
+
+void Requester::reset(Qp& qp) {
+  tx_.cancel(qp.requests);
+  blueflame_.drop(qp.qpn);
+  qp.sent.clear();
+  qp.rx_responses.clear();
+  qp.current_valid = false;
+  qp.prefetched = {};
+  qp.prefetch_count = 0;
+  qp.sq_pi = qp.sq_ci = 0;
+  qp.reads_outstanding = 0;
+  qp.sq_error = qp.rnr_waiting = false;
+  qp.ack_deadline = sim::kNever;
+  ++qp.rewinds;
+}
+
+}  // namespace hca

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requester half of RC: executes send WQEs in order, packetises messages, takes acknowledgements and READ responses,
+// completes WQEs. Retransmission and RNR back-off are in retransmission.cpp and rnr.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "hca/completion/completion_unit.h"
+#include "hca/context/context_cache.h"
+#include "hca/device.h"
+#include "hca/dma/translation.h"
+#include "hca/transport/send_wqe.h"
+#include "hca/transport/tx_port.h"
+#include "hca/uar/blueflame.h"
+
+namespace hca {
+
+/// vendor_err_synd values, those seen on ConnectX where known (S-CQE-10).
+inline constexpr std::uint8_t kVendorLocalProt = 0x51, kVendorLocalQpOp = 0x61, kVendorLocalLength = 0x62,
+                              kVendorRetryExceeded = 0x81, kVendorRnrExceeded = 0x87, kVendorRemoteAccess = 0x88,
+                              kVendorRemoteOp = 0x89, kVendorRemoteInvalid = 0x8a, kVendorBadResponse = 0x70,
+                              kVendorFlush = 0xf5;
+
+class Requester {
+ public:
+  Requester(Device& device, DmaEngine& dma, Translation& translation, CompletionUnit& completions, TxPort& tx,
+            ContextCache& qpc, BlueflameBuffers& blueflame, QpControl& control, const std::string& path);
+  sim::Context& context() { return device_.context; }
+
+  /// Work may have become possible: new WQEs, acknowledgements, the end of a wait.
+  void kick(Qp& qp);
+  /// ACK, NAK or READ response.
+  void response(Qp& qp, RxPtr packet);
+  /// The payload of a request packet could not be read.
+  void payload_failed(Qp& qp, Psn psn);
+  /// Drops all requester state of a QP that is reset.
+  void reset(Qp& qp);
+  /// In ERR: reports every outstanding and posted WQE as flushed.
+  void flush(Qp& qp);
+
+ private:
+  // One send queue
+  sim::Flow serve(Qp& qp);
+  bool can_work(const Qp& qp) const;
+  sim::Task<bool> fetch_wqe(Qp& qp, std::uint16_t index);
+  sim::Task<bool> read_wqebbs(Qp& qp, std::uint16_t index, std::uint32_t count, sim::BufferRef& to);
+  sim::Task<void> start_wqe(Qp& qp);
+  sim::Task<void> send_message(Qp& qp, const SendWqe& wqe, Psn first, std::uint32_t from_packet, sim::MsgId msg);
+  sim::Task<bool> gather_packet(Qp& qp, const SendWqe& wqe, GatherCursor& cursor, std::uint32_t n, OutPacket& p, Extents& out,
+                                Fault& fault);
+  void send_read_request(Qp& qp, const SendWqe& wqe, Psn psn, std::uint32_t already, sim::MsgId msg);
+  std::uint8_t check_wqe(const Qp& qp, const SendWqe& wqe) const;
+  bool must_wait(const Qp& qp, const SendWqe& wqe) const;
+  sim::Task<void> flush_next(Qp& qp);
+
+  // Answers
+  sim::Flow take_responses(Qp& qp);
+  void on_ack(Qp& qp, const RxPacket& rx);
+  void on_nak(Qp& qp, const RxPacket& rx, std::uint8_t syndrome);
+  sim::Task<void> on_read_response(Qp& qp, RxPacket& rx);
+  bool acknowledge(Qp& qp, Psn up_to);
+  void complete(Qp& qp);
+  SentWqe* find(Qp& qp, Psn psn);
+  void post_success(Qp& qp, const SentWqe& s);
+  void post_error(Qp& qp, const SentWqe& s, std::uint8_t syndrome, std::uint8_t vendor);
+  void fail_oldest(Qp& qp, std::uint8_t syndrome, std::uint8_t vendor);
+
+  // retransmission.cpp
+  sim::Task<void> resend(Qp& qp);
+  void rewind(Qp& qp, Psn to);
+  bool retry(Qp& qp, Psn from, unsigned cause);
+  void progress(Qp& qp);
+  void start_timer(Qp& qp);
+  static void timer_fired(void* self, std::uint64_t qpn_and_generation);
+  // rnr.cpp
+  void on_rnr_nak(Qp& qp, const RxPacket& rx, std::uint8_t timer);
+  static void rnr_wait_over(void* self, std::uint64_t qpn_and_generation);
+
+  static std::uint64_t timer_key(const Qp& qp) { return std::uint64_t{qp.generation} << 32 | qp.qpn; }
+  Qp* find_by_key(std::uint64_t key);
+
+  Device& device_;
+  DmaEngine& dma_;
+  Translation& translation_;
+  CompletionUnit& completions_;
+  TxPort& tx_;
+  ContextCache& qpc_;
+  BlueflameBuffers& blueflame_;
+  QpControl& control_;
+  sim::Semaphore engines_;
+  sim::trace::Source trace_;
+  sim::Counter& wqes_;
+  sim::Counter& wqe_fetches_;
+  sim::Counter& retransmits_;
+  sim::Counter& timeouts_;
+  sim::Counter& rnr_naks_;
+  sim::Counter& sequence_naks_;
+  sim::Counter& stale_;
+  sim::BusyTime& busy_;
+};
+
+}  // namespace hca

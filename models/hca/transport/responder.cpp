@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// One flow per QP takes request packets in order of arrival. on_request() lists the checks in the order of the
+// specification; the first that fails decides the answer. Data land packet by packet, so a message that fails later leaves
+// a partial write (S-RC-18).
+#include "hca/transport/responder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "hca/trace_points.h"
+#include "hca/transport/requester.h"
+#include "hca/transport/send_wqe.h"
+
+namespace hca {
+
+using wire::MessageKind;
+
+Responder::Responder(Device& device, DmaEngine& dma, Translation& translation, CompletionUnit& completions, EventUnit& events,
+                     TxPort& tx, ReceiveQueue& receive_queue, QpControl& control, const std::string& path)
+    : device_(device), dma_(dma), translation_(translation), completions_(completions), events_(events), tx_(tx),
+      receive_queue_(receive_queue), control_(control), trace_(device.context, device.host, path),
+      requests_(device.context.stats.counter(path + ".requests")),
+      duplicates_(device.context.stats.counter(path + ".duplicates")),
+      out_of_sequence_(device.context.stats.counter(path + ".out_of_sequence")),
+      naks_(device.context.stats.counter(path + ".naks_sent")),
+      rnr_naks_(device.context.stats.counter(path + ".rnr_naks_sent")) {}
+
+void Responder::request(Qp& qp, RxPtr packet) {
+  requests_.add();
+  qp.rx.push_back(std::move(packet));
+  if (!qp.receiving) serve(qp);
+}
+
+sim::Flow Responder::serve(Qp& qp) {
+  qp.receiving = true;
+  while (!qp.rx.empty()) {
+    RxPtr rx = qp.rx.pop_front();
+    if (qp.state == QpState::rtr || qp.state == QpState::rts || qp.state == QpState::sqd) co_await on_request(qp, *rx);
+  }
+  qp.receiving = false;
+}
+
+sim::Task<void> Responder::on_request(Qp& qp, RxPacket& rx) {
+  const wire::OpcodeInfo& op = *rx.parsed.op;
+  if (!in_sequence(qp, rx)) co_return;                                               // PSN
+  if (qp.state == QpState::rtr && !qp.comm_est_raised) {
+    qp.comm_est_raised = true;
+    events_.async(prm::kEventCommEst, qp.qpn);
+  }
+  if (!opcode_fits(qp, rx)) {                                                        // opcode sequence and validity
+    refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqInvalReq, prm::kSynRemoteInvalReq);
+    co_return;
+  }
+  const bool allowed = op.kind == MessageKind::send || (op.kind == MessageKind::write && qp.rwe) ||
+                       (op.kind == MessageKind::read_request && qp.rre);
+  if (!allowed) {                                                                    // QP access flags
+    refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqAccess, prm::kSynRemoteInvalReq);
+    co_return;
+  }
+  if (!wire::payload_fits(op, rx.packet->payload_length, qp.mtu)) {
+    refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqInvalReq, prm::kSynRemoteInvalReq);
+    co_return;
+  }
+  switch (op.kind) {
+    case MessageKind::send: co_await on_send(qp, rx); break;
+    case MessageKind::write: co_await on_write(qp, rx); break;
+    default: co_await on_read(qp, rx); break;
+  }
+}
+
+// True for the expected PSN. Otherwise answers: a gap is reported once, an old packet is a duplicate (S-RC-11, S-RC-23).
+bool Responder::in_sequence(Qp& qp, const RxPacket& rx) {
+  const std::int32_t ahead = rx.bth().psn - qp.expected_psn;
+  if (ahead == 0) {
+    qp.nak_sent = qp.rnr_nak_sent = false;
+    return true;
+  }
+  if (ahead > 0) {
+    out_of_sequence_.add();
+    if (!qp.nak_sent && !qp.rnr_nak_sent) {
+      qp.nak_sent = true;
+      naks_.add();
+      answer(qp, {ResponseJob::ack, wire::kNakPsnSequence, qp.expected_psn, qp.msn, 0, 0, 0, {}});
+    }
+    return false;
+  }
+  duplicates_.add();
+  duplicate(qp, rx);
+  return false;
+}
+
+void Responder::duplicate(Qp& qp, const RxPacket& rx) {
+  if (rx.parsed.op->kind == MessageKind::read_request) {  // executed again with the memory as it is now
+    answer(qp, {ResponseJob::read, 0, rx.bth().psn, qp.msn, rx.parsed.headers.reth.rkey, rx.parsed.headers.reth.va,
+                rx.parsed.headers.reth.length, rx.packet->cause});
+  } else if (rx.bth().ack_req) {
+    answer(qp, {ResponseJob::ack, wire::ack_syndrome(), qp.expected_psn - 1U, qp.msn, 0, 0, 0, rx.packet->cause});
+  }
+}
+
+// A message in progress continues with MIDDLE or LAST of its kind; otherwise FIRST, ONLY or a READ begins (S-RC-12).
+bool Responder::opcode_fits(const Qp& qp, const RxPacket& rx) const {
+  const wire::OpcodeInfo& op = *rx.parsed.op;
+  if (!op.is_request() || op.kind == MessageKind::atomic) return false;  // atomics: the device reports that it has none
+  const bool in_message = qp.rx_kind != 0xFF;
+  return in_message ? !op.starts() && qp.rx_kind == static_cast<std::uint8_t>(op.kind) : op.starts();
+}
+
+sim::Task<void> Responder::on_send(Qp& qp, RxPacket& rx) {
+  const wire::OpcodeInfo& op = *rx.parsed.op;
+  const std::uint32_t life = qp.generation;
+  if (op.starts()) {
+    if (!co_await take_receive_wqe(qp, rx)) co_return;
+    qp.rx_bytes = 0;
+  }
+  device_.context.journeys.mark(rx.packet->cause.critical ? rx.packet->cause.msg : 0, sim::Stage::rq_wqe, device_.context.now());
+  if (!co_await scatter(qp, rx) || life != qp.generation) co_return;
+  qp.rx_kind = op.ends() ? std::uint8_t{0xFF} : static_cast<std::uint8_t>(op.kind);
+  if (op.ends()) post_receive(qp, rx);
+  advance(qp, rx);
+}
+
+sim::Task<void> Responder::on_write(Qp& qp, RxPacket& rx) {
+  const wire::OpcodeInfo& op = *rx.parsed.op;
+  const std::uint32_t life = qp.generation;
+  if (op.starts()) {
+    const wire::Reth& reth = rx.parsed.headers.reth;
+    if (reth.length > 1U << 31) {
+      refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqAccess, prm::kSynRemoteInvalReq);
+      co_return;
+    }
+    qp.rx_va = reth.va;
+    qp.rx_rkey = reth.rkey;
+    qp.rx_left = reth.length;
+    qp.rx_bytes = 0;
+  }
+  const std::uint32_t n = rx.packet->payload_length;
+  if (op.takes_receive_wqe && !qp.rx_wqe_valid && !co_await take_receive_wqe(qp, rx)) co_return;
+  if (life != qp.generation) co_return;
+  if (n > qp.rx_left || (op.ends() && n != qp.rx_left)) {
+    refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqAccess, prm::kSynRemoteInvalReq);
+    co_return;
+  }
+  if (op.starts() && qp.rx_left > 0) {
+    const Fault fault = co_await translation_.check(qp.rx_rkey, qp.rx_va, qp.rx_left, MkeyAccess::remote_write, qp.pd, qp.qpn,
+                                                    rx.packet->cause);
+    if (life != qp.generation) co_return;
+    if (fault != Fault::none) {
+      refuse(qp, rx, fault == Fault::dma ? wire::kNakRemoteOperational : wire::kNakRemoteAccess, prm::kEventWqAccess,
+             prm::kSynRemoteAccess);
+      co_return;
+    }
+  }
+  if (!co_await scatter(qp, rx) || life != qp.generation) co_return;
+  qp.rx_kind = op.ends() ? std::uint8_t{0xFF} : static_cast<std::uint8_t>(op.kind);
+  if (op.ends_receive_wqe) post_receive(qp, rx);
+  advance(qp, rx);
+}
+
+sim::Task<void> Responder::on_read(Qp& qp, RxPacket& rx) {
+  const wire::Reth& reth = rx.parsed.headers.reth;
+  const std::uint32_t life = qp.generation;
+  std::size_t busy = 0;
+  for (std::size_t i = 0; i < qp.responses.size(); ++i) busy += qp.responses[i].kind == ResponseJob::read;
+  if (reth.length > 1U << 31 || busy >= qp.max_dest_rd_atomic) {
+    refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqAccess, 0);
+    co_return;
+  }
+  if (reth.length > 0) {
+    const Fault fault = co_await translation_.check(reth.rkey, reth.va, reth.length, MkeyAccess::remote_read, qp.pd, qp.qpn,
+                                                    rx.packet->cause);
+    if (life != qp.generation) co_return;
+    if (fault != Fault::none) {
+      refuse(qp, rx, fault == Fault::dma ? wire::kNakRemoteOperational : wire::kNakRemoteAccess, prm::kEventWqAccess, 0);
+      co_return;
+    }
+  }
+  qp.msn = (qp.msn + 1) & 0xFFFFFF;
+  qp.expected_psn += wire::packet_count(reth.length, qp.mtu);
+  answer(qp, {ResponseJob::read, 0, rx.bth().psn, qp.msn, reth.rkey, reth.va, reth.length, rx.packet->cause});
+}
+
+// Makes the next receive WQE the current one; without one the answer is an RNR NAK (S-RC-14).
+sim::Task<bool> Responder::take_receive_wqe(Qp& qp, const RxPacket& rx) {
+  const std::uint32_t life = qp.generation;
+  const bool ready = !qp.rq_ready.empty() || co_await receive_queue_.ensure(qp);
+  if (life != qp.generation || (qp.state != QpState::rtr && qp.state != QpState::rts && qp.state != QpState::sqd)) co_return false;
+  if (!ready) {
+    rnr_nak(qp, rx);
+    co_return false;
+  }
+  qp.rx_wqe = qp.rq_ready.pop_front();
+  qp.rx_wqe_valid = true;
+  receive_queue_.taken(qp);
+  co_return true;
+}
+
+void Responder::rnr_nak(Qp& qp, const RxPacket& rx) {
+  rnr_naks_.add();
+  qp.rnr_nak_sent = true;
+  trace_.instant(points::rnr_nak, rx.packet->cause, device_.context.now(), qp.qpn, rx.bth().psn.value(), qp.min_rnr_timer);
+  answer(qp, {ResponseJob::ack, wire::rnr_syndrome(qp.min_rnr_timer), rx.bth().psn, qp.msn, 0, 0, 0, {}});
+}
+
+// Places one packet's payload: into the receive WQE's segments (SEND) or at the RETH address (WRITE).
+sim::Task<bool> Responder::scatter(Qp& qp, RxPacket& rx) {
+  const wire::OpcodeInfo& op = *rx.parsed.op;
+  const std::uint32_t life = qp.generation, n = rx.packet->payload_length;
+  const bool write = op.kind == MessageKind::write;
+  sim::trace::Cause cause = rx.packet->cause;
+  cause.critical = write && cause.critical && !op.ends_receive_wqe;  // otherwise the CQE is what software waits for
+  std::uint32_t done = 0;
+  const std::byte* segments = write ? nullptr : qp.rx_wqe.buffer.data() + qp.rx_wqe.offset;
+  ReceiveCursor cursor(segments, qp.rq_stride / prm::kDs);
+  if (!write) cursor.skip(qp.rx_bytes);
+  while (done < n) {
+    Gather g{false, n - done, qp.rx_rkey, qp.rx_va};
+    if (!write) {
+      const auto next = cursor.next(n - done);
+      if (!next) {                                                                   // longer than the receive WQE
+        refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqInvalReq, prm::kSynLocalLength);
+        co_return false;
+      }
+      g = *next;
+    }
+    Extents to;
+    const Fault fault = co_await translation_.translate(g.lkey, g.va, g.length,
+                                                        write ? MkeyAccess::remote_write : MkeyAccess::local_write, qp.pd,
+                                                        qp.qpn, cause, to);
+    if (life != qp.generation) co_return false;
+    if (fault != Fault::none) {
+      const bool remote = write && fault != Fault::dma;
+      refuse(qp, rx, remote ? wire::kNakRemoteAccess : wire::kNakRemoteOperational, prm::kEventWqAccess,
+             remote ? prm::kSynRemoteAccess : prm::kSynLocalProt);
+      co_return false;
+    }
+    if (done == 0) co_await device_.context.delay(device_.config.receive.scatter);
+    if (life != qp.generation) co_return false;
+    if (done + g.length == n) device_.context.journeys.mark(rx.packet->cause.critical ? cause.msg : 0, sim::Stage::scatter, device_.context.now());
+    for (std::uint32_t i = 0; i < to.count; ++i) {
+      dma_.write(to.item[i].at, to.item[i].length, rx.packet->payload, rx.packet->payload_offset + done, cause);
+      done += to.item[i].length;
+    }
+    if (write) qp.rx_va += g.length;
+  }
+  if (write) qp.rx_left -= n;
+  qp.rx_bytes += n;
+  co_return true;
+}
+
+// The packet is executed: expected PSN, MSN, acknowledgement.
+void Responder::advance(Qp& qp, RxPacket& rx) {
+  ++qp.expected_psn;
+  if (rx.parsed.op->ends()) qp.msn = (qp.msn + 1) & 0xFFFFFF;
+  if (rx.bth().ack_req) {
+    answer(qp, {ResponseJob::ack, wire::ack_syndrome(), rx.bth().psn, qp.msn, 0, 0, 0, {rx.packet->cause.msg, rx.packet->cause.parent, false}});
+  }
+}
+
+void Responder::reset(Qp& qp) {
+  tx_.cancel(qp.response_packets);
+  qp.rx.clear();
+  qp.responses.clear();
+  qp.rx_kind = 0xFF;
+  qp.rx_wqe_valid = false;
+  qp.nak_sent = qp.rnr_nak_sent = qp.comm_est_raised = false;
+  qp.msn = 0;
+  receive_queue_.reset(qp);
+}
+
+}  // namespace hca

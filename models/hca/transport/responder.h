@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Responder half of RC: executes request packets in PSN order, scatters data, posts receive completions, acknowledges,
+// serves READs. The order of checks is that of S-RC-10.
+#pragma once
+
+#include <cstdint>
+
+#include "hca/completion/completion_unit.h"
+#include "hca/completion/event_unit.h"
+#include "hca/device.h"
+#include "hca/dma/translation.h"
+#include "hca/transport/receive_queue.h"
+#include "hca/transport/tx_port.h"
+
+namespace hca {
+
+class Responder {
+ public:
+  Responder(Device& device, DmaEngine& dma, Translation& translation, CompletionUnit& completions, EventUnit& events,
+            TxPort& tx, ReceiveQueue& receive_queue, QpControl& control, const std::string& path);
+  sim::Context& context() { return device_.context; }
+
+  /// A request packet for a QP in RTR, RTS or SQD.
+  void request(Qp& qp, RxPtr packet);
+  /// The payload of a READ response could not be read.
+  void payload_failed(Qp& qp, Psn psn);
+  void reset(Qp& qp);
+  /// In ERR: reports the receive WQE in progress and all posted ones as flushed.
+  void flush(Qp& qp);
+
+ private:
+  sim::Flow serve(Qp& qp);
+  sim::Task<void> on_request(Qp& qp, RxPacket& rx);
+  bool in_sequence(Qp& qp, const RxPacket& rx);
+  bool opcode_fits(const Qp& qp, const RxPacket& rx) const;
+  void duplicate(Qp& qp, const RxPacket& rx);
+  sim::Task<void> on_send(Qp& qp, RxPacket& rx);
+  sim::Task<void> on_write(Qp& qp, RxPacket& rx);
+  sim::Task<void> on_read(Qp& qp, RxPacket& rx);
+  sim::Task<bool> take_receive_wqe(Qp& qp, const RxPacket& rx);
+  sim::Task<bool> scatter(Qp& qp, RxPacket& rx);
+  void advance(Qp& qp, RxPacket& rx);
+  void rnr_nak(Qp& qp, const RxPacket& rx);
+  void post_receive(Qp& qp, const RxPacket& rx);
+  void post_receive_error(Qp& qp, std::uint8_t syndrome, std::uint8_t vendor);
+  /// NAK for a fault, async event when no receive WQE can carry it, QP to ERR.
+  void refuse(Qp& qp, const RxPacket& rx, std::uint8_t nak, prm::EventType event, std::uint8_t receive_syndrome);
+
+  sim::Flow flush_receives(Qp& qp);
+  void answer(Qp& qp, ResponseJob job);
+  sim::Flow respond(Qp& qp);
+  sim::Task<void> send_read_data(Qp& qp, const ResponseJob& job);
+  void send_ack(Qp& qp, const ResponseJob& job);
+
+  Device& device_;
+  DmaEngine& dma_;
+  Translation& translation_;
+  CompletionUnit& completions_;
+  EventUnit& events_;
+  TxPort& tx_;
+  ReceiveQueue& receive_queue_;
+  QpControl& control_;
+  sim::trace::Source trace_;
+  sim::Counter& requests_;
+  sim::Counter& duplicates_;
+  sim::Counter& out_of_sequence_;
+  sim::Counter& naks_;
+  sim::Counter& rnr_naks_;
+};
+
+}  // namespace hca

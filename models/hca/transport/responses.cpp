@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a responder sends: acknowledgements and READ data, strictly in request order (S-RC-21). Each acknowledgement leaves
+// after the writes of its request have been handed to the DMA engine, so the peer's completion implies placement.
+#include <algorithm>
+
+#include "hca/transport/responder.h"
+
+namespace hca {
+
+void Responder::answer(Qp& qp, ResponseJob job) {
+  qp.responses.push_back(job);
+  if (!qp.responding) respond(qp);
+}
+
+sim::Flow Responder::respond(Qp& qp) {
+  qp.responding = true;
+  while (!qp.responses.empty()) {
+    const std::uint32_t life = qp.generation;
+    co_await device_.context.delay(device_.config.receive.ack_turnaround);
+    if (life != qp.generation || qp.responses.empty()) continue;
+    const ResponseJob job = qp.responses.front();
+    if (job.kind == ResponseJob::ack) send_ack(qp, job);
+    else co_await send_read_data(qp, job);
+    if (life == qp.generation && !qp.responses.empty()) qp.responses.pop_front();
+  }
+  qp.responding = false;
+}
+
+void Responder::send_ack(Qp& qp, const ResponseJob& job) {
+  OutPacket* p = tx_.make(qp, qp.response_packets);
+  p->packet->cause = job.cause;
+  p->packet->cause.critical = false;
+  wire::Headers& h = p->headers;
+  h.bth.opcode = wire::make_opcode(wire::kRc, wire::kAcknowledge);
+  h.bth.pkey = qp.pkey;
+  h.bth.dest_qpn = qp.remote_qpn;
+  h.bth.psn = job.psn;
+  h.aeth = {job.syndrome, job.msn};
+  tx_.submit(p, {});
+}
+
+sim::Task<void> Responder::send_read_data(Qp& qp, const ResponseJob& job) {
+  const std::uint32_t life = qp.generation;
+  const std::uint32_t packets = wire::packet_count(job.length, qp.mtu);
+  for (std::uint32_t i = 0; i < packets; ++i) {
+    const std::uint32_t n = std::min(qp.mtu, job.length - i * qp.mtu);
+    if (n > 0) co_await tx_.buffer().acquire(n);
+    if (life != qp.generation) {
+      if (n > 0) tx_.buffer().release(n);
+      co_return;
+    }
+    OutPacket* p = tx_.make(qp, qp.response_packets);
+    p->buffer_bytes = n;
+    p->last = i + 1 == packets;
+    p->packet->payload_length = n;
+    p->packet->cause = job.cause;
+    p->packet->cause.critical = p->last;
+    Extents gather;
+    Fault fault = Fault::none;
+    if (n > 0) {
+      p->packet->payload = device_.context.buffers.make(n);
+      fault = co_await translation_.translate(job.rkey, job.va + std::uint64_t{i} * qp.mtu, n, MkeyAccess::remote_read, qp.pd,
+                                              qp.qpn, job.cause, gather);
+    }
+    if (i == 0) device_.context.journeys.mark(job.cause.msg, sim::Stage::translation, device_.context.now());
+    if (fault != Fault::none || life != qp.generation) {
+      tx_.discard(p);
+      if (life == qp.generation) payload_failed(qp, job.psn + i);
+      co_return;
+    }
+    const bool first = i == 0, last = p->last;
+    wire::Headers& h = p->headers;
+    h.bth.opcode = wire::make_opcode(wire::kRc, first && last ? wire::kReadResponseOnly
+                                                : first       ? wire::kReadResponseFirst
+                                                : last        ? wire::kReadResponseLast
+                                                              : wire::kReadResponseMiddle);
+    h.bth.pkey = qp.pkey;
+    h.bth.dest_qpn = qp.remote_qpn;
+    h.bth.psn = job.psn + i;
+    h.aeth = {wire::ack_syndrome(), job.msn};
+    tx_.submit(p, gather);
+    if (!last) co_await device_.context.delay(device_.config.send.packet_interval);
+    if (life != qp.generation) co_return;
+  }
+}
+
+// Data of a READ could not be fetched: the key went away, or the IOMMU refused (S-ERR-11).
+void Responder::payload_failed(Qp& qp, Psn psn) {
+  naks_.add();
+  tx_.cancel(qp.response_packets);
+  send_ack(qp, {ResponseJob::ack, wire::kNakRemoteOperational, psn, qp.msn, 0, 0, 0, {}});
+  events_.async(prm::kEventWqCatas, qp.qpn);
+  control_.enter_error(qp);
+}
+
+}  // namespace hca

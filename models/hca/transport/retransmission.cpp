@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Go-back-N: sequence NAKs, lost READ responses and the local ACK timeout rewind the send queue to a PSN and spend one
+// retry; any progress restores the retries (S-RC-34, S-RC-38, S-RC-40…46). The timeout fires at T = 4.096 us * 2^timeout,
+// the lower end of the tolerance that the IBTA allows. One lazy timer per QP: it re-arms itself when progress moved the deadline.
+#include <algorithm>
+
+#include "hca/trace_points.h"
+#include "hca/transport/requester.h"
+
+namespace hca {
+
+void Requester::rewind(Qp& qp, Psn to) {
+  ++qp.rewinds;
+  tx_.cancel(qp.requests);
+  qp.send_psn = to;
+}
+
+// Spends a retry on sending again from `from`; false if none is left, which fails the oldest WQE.
+bool Requester::retry(Qp& qp, Psn from, unsigned cause) {
+  if (qp.retries_left == 0) {
+    fail_oldest(qp, prm::kSynTransportRetry, kVendorRetryExceeded);
+    return false;
+  }
+  --qp.retries_left;
+  trace_.instant(points::retransmit, {}, device_.context.now(), qp.qpn, from.value(), cause);
+  rewind(qp, from);
+  start_timer(qp);
+  kick(qp);
+  return true;
+}
+
+// An answer moved the acknowledged edge: retries and timer start over.
+void Requester::progress(Qp& qp) {
+  qp.retries_left = qp.retry_count;
+  qp.rnr_left = qp.rnr_retry;
+  qp.ack_deadline = sim::kNever;
+  if (qp.unacked_psn != qp.next_psn) start_timer(qp);
+}
+
+void Requester::start_timer(Qp& qp) {
+  if (qp.ack_timeout == 0) return;  // wait forever
+  qp.ack_deadline = device_.context.now() + sim::Picos{4'096'000LL << qp.ack_timeout};
+  if (qp.timer_scheduled) return;
+  qp.timer_scheduled = true;
+  device_.context.scheduler.at(qp.ack_deadline, &Requester::timer_fired, this, timer_key(qp));
+}
+
+Qp* Requester::find_by_key(std::uint64_t key) {
+  Qp* qp = device_.qps.find(static_cast<std::uint32_t>(key));
+  return qp != nullptr && qp->generation == key >> 32 ? qp : nullptr;
+}
+
+void Requester::timer_fired(void* self, std::uint64_t key) {
+  auto* r = static_cast<Requester*>(self);
+  Qp* qp = r->find_by_key(key);
+  if (qp == nullptr) return;
+  qp->timer_scheduled = false;
+  if (qp->ack_deadline == sim::kNever || qp->state != QpState::rts) return;
+  if (qp->ack_deadline > r->device_.context.now()) {
+    qp->timer_scheduled = true;
+    r->device_.context.scheduler.at(qp->ack_deadline, &Requester::timer_fired, r, key);
+    return;
+  }
+  if (qp->unacked_psn == qp->next_psn || qp->rnr_waiting) return;
+  r->timeouts_.add();
+  r->retry(*qp, qp->unacked_psn, 0);
+}
+
+// Sends again from send_psn to the end of the WQE that owns it. The WQE and its payload are read from host memory anew.
+sim::Task<void> Requester::resend(Qp& qp) {
+  const std::uint32_t life = qp.generation, rewinds = qp.rewinds;
+  SentWqe* s = find(qp, qp.send_psn);
+  if (s == nullptr || s->failed_syndrome != 0) {
+    qp.send_psn = qp.next_psn;
+    co_return;
+  }
+  const Psn first = s->first_psn, last = s->last_psn;
+  if (s->opcode == MLX5_OPCODE_RDMA_READ) {
+    const SendWqe wqe = parse_send_wqe({s->wqe, s->wqe_offset});
+    const std::uint32_t already = s->response_bytes;
+    retransmits_.add();
+    qp.send_psn = last + 1U;
+    send_read_request(qp, wqe, first + already / qp.mtu, already, s->msg);
+    start_timer(qp);
+    co_return;
+  }
+  const auto from = static_cast<std::uint32_t>(qp.send_psn - first);
+  const sim::MsgId msg = s->msg;
+  sim::BufferRef again;
+  const bool read = co_await read_wqebbs(qp, s->index, wqe_basic_blocks(s->ds), again);
+  if (life != qp.generation || rewinds != qp.rewinds) co_return;
+  if (!read) {
+    control_.queue_unreadable(qp);
+    co_return;
+  }
+  const SendWqe wqe = parse_send_wqe({again, 0});
+  retransmits_.add(static_cast<std::uint64_t>(last - first) + 1 - from);
+  if (wqe.malformed || wire::packet_count(wqe.length, qp.mtu) != static_cast<std::uint32_t>(last - first) + 1) {
+    payload_failed(qp, first);  // software rewrote a WQE that it does not own
+    co_return;
+  }
+  co_await send_message(qp, wqe, first, from, msg);
+}
+
+}  // namespace hca

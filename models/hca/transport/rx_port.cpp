@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets enter the pipeline at most one per rx_interval and leave it rx_pipeline later in order. A packet whose QP context
+// is not on chip waits for the fill, and later packets of the same QP wait behind it.
+#include "hca/transport/rx_port.h"
+
+#include <utility>
+
+#include "hca/trace_points.h"
+
+namespace hca {
+
+RxPort::RxPort(Device& device, ContextCache& qpc, const std::string& path)
+    : device_(device), qpc_(qpc), pool_(device.context.pools.of<RxPacket>("received packet")),
+      trace_(device.context, device.host, path), packets_(device.context.stats.counter(path + ".packets")),
+      bytes_(device.context.stats.counter(path + ".bytes")), busy_(device.context.stats.busy(path)) {
+  constexpr std::array<const char*, kDropReasons> kNames{"malformed", "icrc_errors", "unknown_qp", "qp_state",
+                                                         "wrong_transport", "pkey_mismatch", "wrong_source", "cnp"};
+  for (std::size_t i = 0; i < kDropReasons; ++i) drops_[i] = &device.context.stats.counter(path + ".dropped." + kNames[i]);
+}
+
+void RxPort::receive(fabric::PacketPtr packet) {
+  const sim::Picos now = device_.context.now();
+  const ReceiveConfig& cfg = device_.config.receive;
+  packets_.add();
+  bytes_.add(packet->frame_length());
+  RxPtr rx = pool_.make();
+  context().journeys.mark(packet->cause.critical ? packet->cause.msg : 0, sim::Stage::wire, now);
+  rx->packet = std::move(packet);
+  rx->arrived = now;
+  const sim::Picos entry = sim::max(now, next_entry_);
+  next_entry_ = entry + cfg.rx_interval;
+  busy_.add(cfg.rx_interval);
+  const bool idle = pipeline_.empty();
+  pipeline_.push_back({std::move(rx), entry + cfg.rx_pipeline});
+  if (idle) device_.context.scheduler.at<&RxPort::deliver>(pipeline_.front().due, this);
+}
+
+void RxPort::deliver() {
+  RxPtr rx = std::move(pipeline_.pop_front().packet);
+  if (!pipeline_.empty()) device_.context.scheduler.at<&RxPort::deliver>(pipeline_.front().due, this);
+  const wire::ParseError error = wire::parse(*rx->packet, rx->parsed);
+  if (error != wire::ParseError::none) {
+    drop(error == wire::ParseError::icrc ? DropReason::icrc : DropReason::malformed, *rx);
+    return;
+  }
+  if (rx->parsed.op->kind == wire::MessageKind::cnp) {
+    drop(DropReason::congestion_notification, *rx);  // rate control is not built: a CNP changes nothing here
+    return;
+  }
+  steer(std::move(rx));
+}
+
+sim::Flow RxPort::steer(RxPtr packet) {
+  RxPtr rx = std::move(packet);
+  const std::uint32_t qpn = rx->bth().dest_qpn;
+  if (device_.qps.find(qpn) == nullptr) {
+    drop(DropReason::unknown_qp, *rx);
+    co_return;
+  }
+  if (!qpc_.hit(qpn)) co_await qpc_.fill(qpn, rx->packet->cause);
+  co_await device_.context.delay(device_.config.context.qpc_hit);
+  Qp* qp = device_.qps.find(qpn);
+  DropReason why{};
+  if (qp == nullptr) drop(DropReason::unknown_qp, *rx);
+  else if (!acceptable(*qp, *rx, why)) drop(why, *rx);
+  else hand_over(*qp, std::move(rx));
+}
+
+void RxPort::hand_over(Qp& qp, RxPtr rx) {
+  const sim::Picos now = device_.context.now();
+  const wire::OpcodeInfo& op = *rx->parsed.op;
+  if (rx->packet->cause.critical) device_.context.journeys.mark(rx->packet->cause.msg, sim::Stage::receive, now);
+  const std::uint64_t span = trace_.span(points::rx, rx->packet->cause, rx->arrived, rx->arrived, now, qp.qpn,
+                                         rx->bth().psn.value(), rx->bth().opcode, rx->packet->payload_length);
+  if (span != 0) rx->packet->cause.parent = span;
+  if (op.is_response()) sink_->response(qp, std::move(rx));
+  else sink_->request(qp, std::move(rx));
+}
+
+bool RxPort::acceptable(const Qp& qp, const RxPacket& rx, DropReason& why) const {
+  why = DropReason::qp_state;
+  if (qp.state == QpState::reset || qp.state == QpState::init || qp.state == QpState::err) return false;
+  why = DropReason::transport;
+  if (wire::transport_of(rx.bth().opcode) != wire::kRc || qp.service != prm::kStRc) return false;
+  why = DropReason::pkey;
+  if (!wire::pkeys_match(qp.pkey, rx.bth().pkey)) return false;
+  why = DropReason::source;
+  return wire::source_gid(*rx.packet, rx.parsed) == qp.remote_gid;
+}
+
+void RxPort::drop(DropReason why, const RxPacket& rx) {
+  drops_[static_cast<std::size_t>(why)]->add();
+  trace_.instant(points::rx_drop, rx.packet->cause, device_.context.now(), static_cast<std::uint64_t>(why), rx.bth().dest_qpn,
+                 rx.bth().psn.value());
+}
+
+}  // namespace hca

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transmit side of the port: packets whose payload has arrived go through the transmit pipeline onto the wire, in order
+// within each queue; the transmit buffer's credits come back when a packet takes the wire.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/packet.h"
+#include "hca/context/objects.h"
+#include "hca/dma/translation.h"
+#include "hca/hca_config.h"
+
+namespace hca {
+
+/// Told when the payload of a queued packet could not be read.
+struct PayloadFailureSink {
+  virtual ~PayloadFailureSink() = default;
+  virtual void payload_failed(Qp& qp, const OutPacket& packet) = 0;
+};
+
+class TxPort {
+ public:
+  TxPort(sim::Context& context, const SendConfig& config, DmaEngine& dma, std::int32_t host, const std::string& path);
+  void bind(fabric::PacketPort& port) { port_ = &port; }
+  void bind(PayloadFailureSink& sink) { failures_ = &sink; }
+
+  /// Credits for payload bytes in the device.
+  sim::Semaphore& buffer() { return buffer_; }
+  /// A packet for `queue` of `qp`; fill headers, payload length and cause, then submit().
+  OutPacket* make(Qp& qp, OutQueue& queue);
+  /// Queues the packet. `gather` names the payload's bus addresses (none for inline or empty payload).
+  void submit(OutPacket* p, const Extents& gather);
+  /// Gives back a packet that was made and will not be submitted.
+  void discard(OutPacket* p) { retire(p); }
+  /// Drops everything queued (QP error, reset, retransmission restart).
+  void cancel(OutQueue& queue);
+
+ private:
+  static void payload_arrived(void* packet, std::uint64_t port, DmaStatus status);
+  void release_ready(OutQueue& queue);
+  void enter_pipeline(OutPacket& p);
+  void pump();
+  void retire(OutPacket* p);
+
+  struct InPipeline {
+    fabric::PacketPtr packet;
+    sim::Picos due{0}, enqueued{0};
+    std::uint32_t buffer_bytes = 0, qpn = 0;
+    Psn psn;
+    std::uint8_t opcode = 0;
+    bool last = false;
+  };
+  sim::Context& context_;
+  const SendConfig& config_;
+  DmaEngine& dma_;
+  fabric::PacketPort* port_ = nullptr;
+  PayloadFailureSink* failures_ = nullptr;
+  sim::Pool<OutPacket>& pool_;
+  sim::Semaphore buffer_;
+  sim::Ring<InPipeline> pipeline_;
+  sim::Picos pump_at_ = sim::kNever;
+  std::uint32_t next_serial_ = 1;
+  sim::trace::Source trace_;
+  sim::Counter& packets_;
+  sim::Counter& bytes_;
+};
+
+}  // namespace hca

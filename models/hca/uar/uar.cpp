@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// A write of eight bytes at the start of a BlueFlame half is a doorbell. A longer copy arrives as 64-byte lines (or the
+// pieces of a line that was flushed early); it counts as BlueFlame when the bytes cover the WQE's DS in ascending order,
+// and as a plain doorbell when something else touches the half first or it stays incomplete.
+#include "hca/uar/uar.h"
+
+#include <algorithm>
+
+#include "hca/trace_points.h"
+
+namespace hca {
+namespace {
+constexpr std::uint32_t kHalves = prm::kBfRegsPerUar * 2;
+}
+
+Uar::Uar(sim::Context& context, const UarConfig& config, CompletionUnit& completions, EventUnit& events, std::int32_t host,
+         const std::string& path)
+    : context_(context), config_(config), completions_(completions), events_(events), allocated_(prm::kUarPages),
+      page_slot_(prm::kUarPages, ~0U), buffers_(config.bf_buffers),
+      trace_(context, host, path, sim::trace::TrackKind::instant), doorbells_(context.stats.counter(path + ".doorbells")),
+      blueflames_(context.stats.counter(path + ".blueflame")), torn_(context.stats.counter(path + ".blueflame_torn")),
+      unknown_(context.stats.counter(path + ".unknown_writes")) {}
+
+bool Uar::allocate(std::uint32_t& page) {
+  for (page = prm::kFirstUar; page < prm::kUarPages; ++page) {
+    if (allocated_[page]) continue;
+    allocated_[page] = true;
+    return true;
+  }
+  return false;
+}
+
+bool Uar::release(std::uint32_t page) {
+  if (page >= prm::kUarPages || !allocated_[page]) return false;
+  allocated_[page] = false;
+  return true;
+}
+
+void Uar::write(std::uint32_t page, std::uint64_t offset, std::span<const std::byte> bytes, sim::trace::Cause cause,
+                sim::Picos t_sent) {
+  (void)cause;
+  if (page >= prm::kUarPages || !allocated_[page]) {
+    unknown_.add();
+    return;
+  }
+  std::uint32_t word[2] = {0, 0};
+  std::memcpy(word, bytes.data(), std::min<std::size_t>(bytes.size(), 8));
+  if (offset == prm::kUarCqDoorbell && bytes.size() == 8) {
+    completions_.arm(prm::be32(word[0]), prm::be32(word[1]));
+  } else if ((offset == prm::kUarEqDoorbellArm || offset == prm::kUarEqDoorbell) && bytes.size() == 4) {
+    events_.doorbell(prm::be32(word[0]), offset == prm::kUarEqDoorbellArm);
+  } else if (offset >= prm::kUarBfBase && offset < prm::kUarBfBase + prm::kBfRegsPerUar * prm::kBfRegSize) {
+    bf_write(page, offset - prm::kUarBfBase, bytes, t_sent);
+  } else {
+    unknown_.add();
+  }
+}
+
+void Uar::bf_write(std::uint32_t page, std::uint64_t offset, std::span<const std::byte> bytes, sim::Picos t_sent) {
+  if (page_slot_[page] == ~0U) {
+    page_slot_[page] = static_cast<std::uint32_t>(assemblies_.size());
+    assemblies_.resize(assemblies_.size() + kHalves);
+  }
+  const std::uint64_t slot = page_slot_[page] + offset / prm::kBfBufSize;
+  Assembly& a = assemblies_[slot];
+  const auto at = static_cast<std::uint32_t>(offset % prm::kBfBufSize);
+  if (a.have > 0 && at != a.have) {  // something else interrupts the copy
+    torn_.add();
+    plain_doorbell(a.bytes.data(), false, a.t_sent);
+    a.have = 0;
+  }
+  if (at == 0) {
+    if (bytes.size() < 8) {
+      unknown_.add();
+      return;
+    }
+    const auto ds = static_cast<std::uint32_t>(bytes[7]) & 0x3F;
+    if (bytes.size() == 8) {
+      plain_doorbell(bytes.data(), false, t_sent);
+      return;
+    }
+    a.need = std::min<std::uint32_t>(ds * prm::kDs, prm::kBfBufSize);
+    a.serial = next_serial_++;
+    a.t_sent = t_sent;
+    if (bytes.size() < a.need)
+      context_.scheduler.after<&Uar::abandon>(config_.bf_assembly_timeout, this, a.serial << 16 | slot);
+  } else if (a.have == 0) {
+    unknown_.add();  // the tail of a copy that has already been given up
+    return;
+  }
+  std::memcpy(a.bytes.data() + at, bytes.data(), std::min<std::size_t>(bytes.size(), prm::kBfBufSize - at));
+  a.have = at + static_cast<std::uint32_t>(bytes.size());
+  if (a.have >= a.need) finish(a);
+}
+
+void Uar::finish(Assembly& a) {
+  std::uint32_t word[2];
+  std::memcpy(word, a.bytes.data(), 8);
+  const std::uint32_t qpn = prm::be32(word[1]) >> 8;
+  const auto index = static_cast<std::uint16_t>(prm::be32(word[0]) >> 8);
+  const bool kept = a.need >= prm::kDs && buffers_.keep(qpn, index, a.bytes);
+  a.have = 0;
+  plain_doorbell(a.bytes.data(), kept, a.t_sent);
+}
+
+void Uar::abandon(std::uint64_t key) {
+  Assembly& a = assemblies_[key & 0xFFFF];
+  if (a.have == 0 || a.serial != key >> 16) return;
+  torn_.add();
+  a.have = 0;
+  plain_doorbell(a.bytes.data(), false, a.t_sent);
+}
+
+void Uar::plain_doorbell(const std::byte* ctrl, bool blueflame, sim::Picos t_sent) {
+  std::uint32_t word[2];
+  std::memcpy(word, ctrl, 8);
+  Doorbell d;
+  d.qpn = prm::be32(word[1]) >> 8;
+  d.ds = static_cast<std::uint8_t>(prm::be32(word[1]) & 0x3F);
+  d.wqe_index = static_cast<std::uint16_t>(prm::be32(word[0]) >> 8);
+  d.blueflame = blueflame;
+  d.t_sent = t_sent;
+  doorbells_.add();
+  if (blueflame) blueflames_.add();
+  trace_.instant(points::doorbell, {}, context_.now(), d.qpn, d.wqe_index, blueflame ? 1 : 0);
+  sink_->ring(d);
+}
+
+}  // namespace hca
