@@ -5,8 +5,14 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <systemc>
 
+#include "memory/address.h"
+#include "pcie/msix.h"
+#include "pcie/pcie_config.h"
 #include "pcie/tlp.h"
+#include "sim/context.h"
 #include "sim/trace/trace.h"
 
 namespace pcie {
@@ -31,6 +37,64 @@ struct EndpointPort : virtual sc_core::sc_interface {
   virtual std::uint32_t max_payload_size() const = 0;       ///< MPS in bytes
   virtual std::uint32_t max_read_request_size() const = 0;  ///< MRRS in bytes
   virtual std::uint16_t requester_id() const = 0;
+};
+
+/// Where things are in BAR0 of a function; part of its programming interface.
+struct BarLayout {
+  memory::Phys bar0{};                    ///< bus address, aligned to `size`
+  sim::Bytes size{32ULL << 20};
+  std::uint64_t msix_table = 0x2000;      ///< offset of the MSI-X table
+  std::uint64_t msix_pba = 0x3000;        ///< offset of the pending bit array
+  std::uint16_t msix_vectors = 64;
+};
+
+/// One function in a slot. Bind `up` to the upstream link, the downstream link's `out` to this, `function` to the device.
+class Endpoint final : public sc_core::sc_module, public EndpointPort, public TlpSink {
+ public:
+  sc_core::sc_port<TlpSink> up;
+  sc_core::sc_port<DeviceFunction> function;
+
+  /// `path` is that of the host's PCIe, e.g. "host0.pcie".
+  Endpoint(sc_core::sc_module_name name, sim::Context& context, const PcieConfig& config, const BarLayout& layout,
+           std::int32_t host, const std::string& path);
+
+  void send(TlpPtr tlp) override;
+  TlpPtr make_tlp() override { return tlps_.make(); }
+  void raise_msix(std::uint16_t vector, sim::trace::Cause cause) override;
+  std::uint32_t max_payload_size() const override { return config_.max_payload_size; }
+  std::uint32_t max_read_request_size() const override { return config_.max_read_request_size; }
+  std::uint16_t requester_id() const override { return config_.bdf; }
+
+  /// From the link.
+  void receive(TlpPtr tlp) override;
+
+  const MsixTable& msix() const { return msix_; }
+  const BarLayout& layout() const { return layout_; }
+
+ private:
+  struct Answer {
+    sim::Picos at{0};
+    TlpPtr tlp;
+  };
+  void register_write(std::uint64_t offset, TlpPtr tlp);
+  void register_read(std::uint64_t offset, TlpPtr tlp);
+  std::uint64_t register_value(std::uint64_t offset, unsigned size);
+  void answer(TlpPtr tlp);
+  void send_answer();
+  bool in_table(std::uint64_t offset) const { return offset - layout_.msix_table < msix_.size(); }
+  bool in_pba(std::uint64_t offset) const { return offset - layout_.msix_pba < msix_.pba_size(); }
+
+  sim::Context& context_;
+  const PcieConfig config_;
+  const BarLayout layout_;
+  sim::Pool<Tlp>& tlps_;
+  MsixTable msix_;
+  sim::Ring<Answer> answers_;
+  sim::trace::Source trace_;
+  sim::Counter& unexpected_;
+  sim::Counter& unsupported_;
+  sim::Counter& msix_sent_;
+  sim::Counter& msix_held_;
 };
 
 }  // namespace pcie

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trace points of the PCIe models. `type` is a TlpType, `class` an FcClass.
+#pragma once
+
+#include "sim/trace/trace.h"
+
+namespace pcie::trace_points {
+
+using sim::trace::Category;
+using sim::trace::Kind;
+using sim::trace::Point;
+
+/// A TLP on one direction of a link: handed over, first byte sent, received. One point per type, so that lanes show names.
+inline constexpr Point kMRd{"MRd", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
+inline constexpr Point kMWr{"MWr", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
+inline constexpr Point kCpl{"Cpl", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
+inline constexpr Point kCplD{"CplD", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
+inline constexpr Point kMsg{"Msg", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
+/// A TLP waited for flow-control credits or behind one that did.
+inline constexpr Point kCreditStall{"credit_stall", Category::pcie, Kind::span, {"class", "length", "data_credits"}};
+/// A DMA read in the root complex: arrived, memory access started, data read.
+inline constexpr Point kDmaRead{"dma_read", Category::pcie, Kind::span, {"tag", "length", "address", "status"}};
+/// A DMA write in the root complex: arrived, translated, visible in memory.
+inline constexpr Point kDmaWrite{"dma_write", Category::pcie, Kind::span, {"length", "iova", "phys"}};
+/// A DMA access that was refused: status is that of the completion (0 for a dropped write).
+inline constexpr Point kDmaFault{"dma_fault", Category::pcie, Kind::instant, {"type", "length", "address", "status"}};
+/// The root complex hands an interrupt message to the CPU side.
+inline constexpr Point kInterrupt{"interrupt", Category::pcie, Kind::instant, {"address", "data"}};
+/// The endpoint sends an MSI-X message, or (masked) sets the pending bit.
+inline constexpr Point kMsix{"msix", Category::pcie, Kind::instant, {"vector", "data", "masked"}};
+
+}  // namespace pcie::trace_points
