@@ -83,6 +83,7 @@ struct Result {
   std::vector<std::string> outstanding;  ///< who waits for what, when not everything finished
   std::vector<ExpectationResult> expectations;
   SimulatorCost simulator;
+  std::string trace_error;  ///< why a trace is incomplete (a full disk, say); not part of the JSON
 
   std::uint64_t messages() const;
   bool expectations_met() const;

@@ -63,6 +63,16 @@ class CostMeter {
   double cpu_ = cpu_seconds();
 };
 
+/// Ends the traces; what went wrong, empty if nothing.
+std::string close_traces(sim::Context& context) {
+  try {
+    context.tracer.close(context.now());
+    return {};
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
 std::string running_name(sim::Engine& engine) {
   const sim::ProgramThread* t = engine.running();
   return t != nullptr ? "program " + t->name() : "hardware";
@@ -73,10 +83,10 @@ sim::Outcome run_engine(sim::Engine& engine, sim::Context& context, sim::Picos l
     return engine.run(limit);
   } catch (const sim::SimulatorBug& bug) {
     const std::string where = " (at simulated time " + sim::to_string(context.now()) + ", in " + running_name(engine) + ")";
-    context.tracer.close(context.now());
+    close_traces(context);
     throw sim::SimulatorBug(bug.what() + where);
   } catch (...) {
-    context.tracer.close(context.now());
+    close_traces(context);
     throw;
   }
 }
@@ -143,7 +153,7 @@ Result run(RunOptions options, const MachineFactory& factory) {
   r.utilisation = window.shares(context, context.now());
   if (r.verdict != Verdict::interrupted) evaluate_all(options.expectations, r);
   r.simulator = meter.cost(context);
-  if (traced) context.tracer.close(context.now());
+  if (traced) r.trace_error = close_traces(context);
   return r;
 }
 

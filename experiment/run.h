@@ -49,7 +49,7 @@ struct RunOptions {
 
 /// Builds the machine, runs it to its end, its time limit or an interrupt, and collects the result; expectations are
 /// checked unless it was interrupted. Throws what a model threw (sim::SimulatorBug with the simulated time added), after
-/// closing the traces, and std::runtime_error when a trace could not be written.
+/// closing the traces.
 Result run(RunOptions options, const MachineFactory& factory);
 
 /// Exit code of `rdmasim run`: 130 interrupted, 4 unexpected deadlock, 1 expectation unmet, 0 otherwise.

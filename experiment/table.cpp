@@ -104,7 +104,7 @@ std::string to_table(const Result& r) {
         out += line("NOT MET", e.at + ": expected " + e.expected + ", got " + e.actual + (e.because.empty() ? "" : " (" + e.because + ")"));
   }
   const double rate = r.simulator.cpu_s > 0 ? static_cast<double>(r.messages()) / r.simulator.cpu_s : 0;
-  out += line("simulator", format("%.2f s wall, %.2f s CPU, %llu events, %.0f messages per CPU second, %llu MiB", r.simulator.wall_s,
+  out += line("simulator", format("%.3f s wall, %.3f s CPU, %llu events, %.0f messages per CPU second, %llu MiB", r.simulator.wall_s,
                                   r.simulator.cpu_s, static_cast<unsigned long long>(r.simulator.events), rate,
                                   static_cast<unsigned long long>(r.simulator.peak_rss_bytes >> 20)));
   return out;
