@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queue between the completion handler (or the async event work) and read(). Every reader that waits is woken by a
+// record; the first to run takes it, the others sleep again. Source: ib_uverbs (uverbs_main.c), rules S-CE-10, S-CE-11,
+// S-AE-1, S-AE-6. Not modelled: SIGIO, events lost because an atomic allocation fails.
+#include "kernel/event_file.h"
+
+#include <rdma/ib_user_verbs.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "kernel/trace_points.h"
+
+namespace kernel {
+
+EventFile::EventFile(sim::Context& context, const KernelConfig& config, Kind kind, std::int32_t host)
+    : context_(context),
+      config_(config),
+      kind_(kind),
+      trace_(context, host, kind == Kind::completion ? "kernel.channel" : "kernel.async_file", sim::trace::TrackKind::instant) {}
+
+void EventFile::wake(sim::trace::Cause cause) {
+  const sim::Picos now = context_.now();
+  const sim::Picos at = now + config_.interrupt.wake_up + config_.interrupt.context_switch;
+  for (const Enlisted& e : waiters_) {
+    if (e.waiter->generation != e.generation || !e.waiter->wake(at)) continue;
+    trace_.span(trace_points::wake, cause, now, now + config_.interrupt.wake_up, at,
+                e.waiter->thread->program_thread().number());
+  }
+  waiters_.clear();
+}
+
+bool EventFile::push(const QueuedEvent& e) {
+  if (closed_ || disassociated_) return false;
+  queue_.push_back(e);
+  if (kind_ == Kind::completion)
+    trace_.instant(trace_points::channel_event, e.cause, context_.now(), waiters_.size(), queue_.size());
+  else
+    trace_.instant(trace_points::async_event, e.cause, context_.now(), e.type, e.element);
+  wake(e.cause);
+  return true;
+}
+
+void EventFile::drop(const void* object) {
+  for (std::size_t n = queue_.size(); n > 0; --n) {
+    const QueuedEvent e = queue_.pop_front();
+    if (e.object != object) queue_.push_back(e);
+  }
+}
+
+long EventFile::read(Waiter& self, void* data, std::size_t n, bool nonblock) {
+  cpu::Thread& t = *self.thread;
+  for (;;) {
+    t.sync();
+    if (!queue_.empty()) break;
+    if (disassociated_ || closed_) return -EIO;
+    if (nonblock) return -EAGAIN;
+    self.announce();
+    enlist(self);
+    self.block(kind_ == Kind::completion ? "completion channel: no event" : "async event file: no event");
+  }
+  if (n < record_size()) return -EINVAL;
+  const QueuedEvent e = queue_.pop_front();
+  t.compute(config_.syscall.event_read);
+  if (e.reported != nullptr) ++*e.reported;
+  if (kind_ == Kind::completion) {
+    const ib_uverbs_comp_event_desc record{e.element};
+    std::memcpy(data, &record, sizeof record);
+    t.compute(config_.syscall.exit);
+    context_.journeys.mark(e.cause.msg, sim::Stage::event, t.now());
+  } else {
+    const ib_uverbs_async_event_desc record{e.element, e.type, 0};
+    std::memcpy(data, &record, sizeof record);
+    t.compute(config_.syscall.exit);
+  }
+  return static_cast<long>(record_size());
+}
+
+void EventFile::close() {
+  closed_ = true;
+  queue_.clear();
+  wake({});
+}
+
+void EventFile::disassociate() {
+  disassociated_ = true;
+  wake({});
+}
+
+}  // namespace kernel

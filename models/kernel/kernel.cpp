@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Run-time half of the kernel: interrupts to event queues, completion handlers, async events, pinning and mapping of user
+// memory, address resolution. Booting the device is in boot.cpp.
+// Source: mlx5_core eq.c, cq.c; mlx5_ib main.c, qp.c (event mapping), ib_core umem.c.
+#include "kernel/kernel.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "kernel/trace_points.h"
+#include "sim/check.h"
+
+namespace kernel {
+
+namespace prm = hca::prm;
+
+Kernel::Kernel(sc_core::sc_module_name name, sim::Context& context, const KernelConfig& config, const Platform& platform)
+    : sc_module(name),
+      context_(context),
+      config_(config),
+      platform_(platform),
+      space_(*platform.memory, platform.arena_base, platform.arena_size),
+      dma_(space_, platform.iommu, platform.requester, config_.driver),
+      commands_(context, config_, dma_, waiters_, platform.host),
+      gids_(config_.netdev.gid_table_length),
+      trace_(context, platform.host, "kernel", sim::trace::TrackKind::instant) {
+  SIM_CHECK(!platform_.cores.empty(), "a kernel needs a core");
+  for (cpu::Core* core : platform_.cores) interrupt_contexts_.push_back(std::make_unique<InterruptContext>(*core));
+  thread_ = std::make_unique<cpu::Thread>(*platform_.cores.front(), *platform_.engine, space_,
+                                          "host" + std::to_string(platform_.host) + ".kernel", platform_.thread_number,
+                                          [this] { boot(); });
+  commands_.set_worker(*thread_);
+}
+
+Kernel::~Kernel() = default;
+
+void Kernel::start(sim::Picos t) { thread_->start(t); }
+
+void Kernel::on_ready(void (*fn)(void*), void* arg) {
+  if (ready_) fn(arg);
+  else on_ready_.emplace_back(fn, arg);
+}
+
+sim::Counter& Kernel::counter(const std::string& name) {
+  return context_.stats.counter("host" + std::to_string(platform_.host) + ".kernel." + name);
+}
+
+void Kernel::interrupt(std::uint64_t address, std::uint32_t data, sim::trace::Cause cause) {
+  if (address < pcie::kInterruptWindow || address >= pcie::kInterruptWindow + (1U << 20) || data >= by_vector_.size() ||
+      by_vector_[data] == nullptr) {
+    counter("spurious_interrupts").add();
+    return;
+  }
+  by_vector_[data]->on_interrupt(cause);
+}
+
+// Completion events -----------------------------------------------------------------------------------------------------
+
+bool Kernel::completion_event(std::uint32_t cqn) {
+  Cq* const cq = find_cq(cqn);
+  if (cq == nullptr) {
+    counter("unknown_cqn").add();
+    return false;
+  }
+  ++cq->arm_sn;
+  if (cq->listed) return false;
+  cq->listed = true;
+  return true;
+}
+
+void Kernel::completion_handler(std::uint32_t cqn, sim::trace::Cause cause) {
+  Cq* const cq = find_cq(cqn);
+  if (cq == nullptr) return;
+  cq->listed = false;
+  if (cq->channel == nullptr) return;
+  cq->channel->push({cq->user_handle, 0, cq, &cq->comp_events_reported, cause});
+}
+
+void Kernel::command_event(std::uint32_t slots, sim::trace::Cause cause) {
+  commands_.on_event(slots, config_.interrupt.wake_up + config_.interrupt.context_switch, cause);
+}
+
+void Kernel::add_cq(Cq& cq) {
+  if (cq.cqn >= cqs_.size()) cqs_.resize(cq.cqn + 1);
+  cqs_[cq.cqn] = &cq;
+}
+
+void Kernel::remove_cq(Cq& cq) {
+  if (find_cq(cq.cqn) == &cq) cqs_[cq.cqn] = nullptr;
+  comp_eq(cq.comp_vector).tasklet().remove(cq.cqn);
+  if (cq.channel != nullptr) cq.channel->drop(&cq);
+  if (cq.async != nullptr) cq.async->drop(&cq);
+}
+
+void Kernel::remove_qp(Qp& qp) {
+  qps_.erase(qp.qpn);
+  if (qp.async != nullptr) qp.async->drop(&qp);
+}
+
+void Kernel::remove_context(EventFile* async) { std::erase(contexts_, async); }
+
+// Async events ------------------------------------------------------------------------------------------------------------
+
+void Kernel::async_event(const prm::Eqe& eqe, sim::trace::Cause cause) { deliver_async(eqe, cause); }
+
+sim::Flow Kernel::deliver_async(prm::Eqe eqe, sim::trace::Cause cause) {
+  co_await async_order_.acquire();  // an ordered work queue: events keep their order (S-AE-5)
+  co_await context_.delay(config_.interrupt.async_work_delay);
+  dispatch_async(eqe, cause);
+  async_order_.release();
+}
+
+void Kernel::dispatch_async(const prm::Eqe& eqe, sim::trace::Cause cause) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&eqe);
+  const auto to_qp = [&](ibv_event_type type) {
+    const auto it = qps_.find(prm::get(bytes, prm::kEqeQpn));
+    if (it == qps_.end()) return counter("unknown_qpn").add();
+    Qp& qp = *it->second;
+    qp.async->push({qp.user_handle, static_cast<std::uint32_t>(type), &qp, &qp.async_events_reported, cause});
+  };
+  const auto to_all = [&](ibv_event_type type, std::uint64_t element) {
+    for (EventFile* file : contexts_) file->push({element, static_cast<std::uint32_t>(type), nullptr, nullptr, cause});
+  };
+  switch (eqe.type) {
+    case prm::kEventCqError: {
+      Cq* const cq = find_cq(prm::get(bytes, prm::kEqeCqErrCqn));
+      if (cq == nullptr) return counter("unknown_cqn").add();
+      cq->async->push({cq->user_handle, IBV_EVENT_CQ_ERR, cq, &cq->async_events_reported, cause});
+      return;
+    }
+    case prm::kEventWqCatas: return to_qp(IBV_EVENT_QP_FATAL);
+    case prm::kEventWqInvalReq: return to_qp(IBV_EVENT_QP_REQ_ERR);
+    case prm::kEventWqAccess: return to_qp(IBV_EVENT_QP_ACCESS_ERR);
+    case prm::kEventCommEst: return to_qp(IBV_EVENT_COMM_EST);
+    case prm::kEventSqDrained: return to_qp(IBV_EVENT_SQ_DRAINED);
+    case prm::kEventPathMig: return to_qp(IBV_EVENT_PATH_MIG);
+    case prm::kEventPathMigFailed: return to_qp(IBV_EVENT_PATH_MIG_ERR);
+    case prm::kEventInternalError: return to_all(IBV_EVENT_DEVICE_FATAL, 0);
+    case prm::kEventPortChange: {
+      const std::uint32_t port = prm::get(bytes, prm::kEqePort);
+      switch (eqe.sub_type) {
+        case 1: return to_all(IBV_EVENT_PORT_ERR, port);
+        case 4: return to_all(IBV_EVENT_PORT_ACTIVE, port);
+        case 6: return to_all(IBV_EVENT_LID_CHANGE, port);
+        case 7: return to_all(IBV_EVENT_PKEY_CHANGE, port);
+        case 8: return to_all(IBV_EVENT_GID_CHANGE, port);
+        case 9: return to_all(IBV_EVENT_CLIENT_REREGISTER, port);
+        default: return counter("unknown_port_events").add();
+      }
+    }
+    default: counter("unknown_events").add();
+  }
+}
+
+// Memory and addresses ------------------------------------------------------------------------------------------------------
+
+int Kernel::acquire(memory::AddressSpace& user, memory::Va start, std::uint64_t length, UserRegion& region) {
+  if (length == 0 || start.v + length < start.v || start.v + length + memory::kPageSize < start.v) return -EINVAL;
+  const std::uint64_t pages = ((start + (length - 1)).page() - start.page()) / memory::kPageSize + 1;
+  if ((user.pinned_pages() + pages) * memory::kPageSize > config_.driver.memlock_limit.n) return -ENOMEM;
+  charge(config_.driver.pin_page * static_cast<std::int64_t>(pages));
+  const auto frames = user.pin(start, length);
+  if (!frames) return -EFAULT;
+  region.start = start;
+  region.length = length;
+  region.mapping = dma_.map(*frames);
+  return 0;
+}
+
+void Kernel::release(memory::AddressSpace& user, UserRegion& region) {
+  if (region.length == 0) return;
+  dma_.unmap(region.mapping);
+  user.unpin(region.start, region.length);
+  region = {};
+}
+
+std::uint8_t Kernel::active_mtu() const {
+  return std::min(rdma_mtu(config_.netdev.mtu.n), static_cast<std::uint8_t>(caps_.max_port_mtu));
+}
+
+Mac Kernel::resolve(const Gid& gid, int& error) {
+  error = 0;
+  charge(config_.driver.neighbour_lookup);
+  for (std::size_t i = 0; i < gids_.length(); ++i)
+    if (gids_.usable(i) && gids_.at(i).gid == gid) return caps_.mac;
+  if (platform_.neighbours != nullptr)
+    if (const auto mac = platform_.neighbours->find(gid)) return *mac;
+  charge(config_.driver.neighbour_timeout);
+  error = -ETIMEDOUT;
+  return 0;
+}
+
+}  // namespace kernel

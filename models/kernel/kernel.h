@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel of one host: boots the RDMA device, owns its event queues, takes its interrupts, and offers the RDMA core to
+// the processes of the host.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cpu/core.h"
+#include "cpu/thread.h"
+#include "iommu/iommu_prm.h"
+#include "kernel/command.h"
+#include "kernel/dma_map.h"
+#include "kernel/eq.h"
+#include "kernel/gid_table.h"
+#include "kernel/kernel_config.h"
+#include "kernel/objects.h"
+#include "kernel/wait.h"
+#include "pcie/root_complex.h"
+#include "sim/context.h"
+#include "sim/engine.h"
+
+namespace kernel {
+
+/// What the host gives to its kernel. Everything outlives the kernel.
+struct Platform {
+  memory::HostMemory* memory = nullptr;
+  sim::Engine* engine = nullptr;
+  std::vector<cpu::Core*> cores;                 ///< at least one; vectors are spread over them in this order
+  std::uint64_t arena_base = 0;                  ///< of kernel memory, see memory::AddressSpace
+  std::uint64_t arena_size = 64ULL << 30;
+  memory::Phys bar0{};                           ///< bus address of the device's BAR 0
+  std::uint16_t requester = 0;
+  iommu::IommuControl* iommu = nullptr;          ///< null: no IOMMU
+  const NeighbourTable* neighbours = nullptr;    ///< null: only addresses of this host resolve
+  std::int32_t host = 0;
+  std::uint32_t thread_number = 0;               ///< of the kernel thread, unique in the simulation
+};
+
+/// What QUERY_HCA_CAP said.
+struct DeviceCaps {
+  std::uint32_t log_max_qp = 0, log_max_qp_sz = 0, log_max_cq = 0, log_max_cq_sz = 0, log_max_srq_sz = 0;
+  std::uint32_t log_max_mkey = 0, log_max_eq = 0, log_max_pd = 0, log_max_ra_req = 0, log_max_ra_res = 0, log_max_msg = 0;
+  std::uint32_t port_type = 0, num_ports = 0, cqe_version = 0, log_bf_reg_size = 0, max_wqe_sz_sq = 0, max_wqe_sz_rq = 0;
+  std::uint32_t vendor_part_id = 0, fw_major = 0, fw_minor = 0, fw_sub = 0, comp_vectors = 0, max_port_mtu = 0;
+  bool blue_flame = false, atomic = false, ignore_overrun = false, moderation = false;
+  std::uint64_t node_guid = 0;
+  Mac mac = 0;
+};
+
+/// Steps of ib_register_device() in their order (S-DEV-7).
+enum class RegistrationStep : std::uint8_t { name, query, caches, views, registered, clients, uevent };
+
+class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private EventClient {
+ public:
+  Kernel(sc_core::sc_module_name name, sim::Context& context, const KernelConfig& config, const Platform& platform);
+  ~Kernel() override;
+
+  /// Begins booting at time t. Once, before or during the run.
+  void start(sim::Picos t);
+  /// The device is registered and usable.
+  bool ready() const { return ready_; }
+  sim::Picos ready_at() const { return ready_at_; }
+  /// Calls fn(arg) once the device is usable, at that time; at once if it is already.
+  void on_ready(void (*fn)(void*), void* arg);
+  /// Why the device could not be brought up; empty otherwise.
+  const std::string& boot_error() const { return boot_error_; }
+  const std::vector<RegistrationStep>& registration() const { return registration_; }
+
+  /// pcie::InterruptSink: `data` is the vector that the MSI-X table entry carries.
+  void interrupt(std::uint64_t address, std::uint32_t data, sim::trace::Cause cause) override;
+  /// The thread that boots the device and later issues commands; it never ends and is idle most of the time.
+  cpu::Thread& kernel_thread() { return *thread_; }
+
+  // For the RDMA core and the processes.
+  sim::Context& context() { return context_; }
+  const KernelConfig& config() const { return config_; }
+  const Platform& platform() const { return platform_; }
+  memory::AddressSpace& space() { return space_; }
+  DmaMapper& dma() { return dma_; }
+  CommandInterface& commands() { return commands_; }
+  Waiters& waiters() { return waiters_; }
+  const DeviceCaps& caps() const { return caps_; }
+  const GidTable& gids() const { return gids_; }
+  std::uint32_t comp_vectors() const { return static_cast<std::uint32_t>(comp_eqs_.size()); }
+  Eq& comp_eq(std::uint32_t vector) { return *comp_eqs_.at(vector); }
+  Eq& async_eq() { return *async_eq_; }
+  Eq& command_eq() { return *command_eq_; }
+  std::uint8_t active_mtu() const;
+  /// MAC address of a destination GID; 0 after -errno in `error` (S-ROCE-6). Waits as neighbour discovery does.
+  Mac resolve(const Gid& gid, int& error);
+  sim::Counter& counter(const std::string& name);
+
+  /// Pins and maps user memory. 0, -EINVAL (empty or wrapping range), -ENOMEM (RLIMIT_MEMLOCK), -EFAULT (not mapped).
+  int acquire(memory::AddressSpace& user, memory::Va start, std::uint64_t length, UserRegion& region);
+  void release(memory::AddressSpace& user, UserRegion& region);
+
+  void add_cq(Cq& cq);
+  /// Nothing refers to the CQ any more: take it off the look-up table, the tasklet list and its channel.
+  void remove_cq(Cq& cq);
+  void add_qp(Qp& qp) { qps_[qp.qpn] = &qp; }
+  void remove_qp(Qp& qp);
+  /// Async event files of all opened contexts, for port and device events.
+  void add_context(EventFile* async) { contexts_.push_back(async); }
+  void remove_context(EventFile* async);
+
+ private:
+  void boot();
+  int probe();
+  int query_caps();
+  int give_pages();
+  int set_up_interrupts();
+  int create_eq(Eq& eq, unsigned log_size, std::uint64_t event_mask, std::uint32_t uar);
+  std::unique_ptr<Eq> make_eq(std::uint16_t vector, unsigned log_size);
+  void program_msix(std::uint16_t vector, unsigned core);
+  int set_addresses();
+  void register_device();
+
+  bool completion_event(std::uint32_t cqn) override;
+  void completion_handler(std::uint32_t cqn, sim::trace::Cause cause) override;
+  void command_event(std::uint32_t slots, sim::trace::Cause cause) override;
+  void async_event(const hca::prm::Eqe& eqe, sim::trace::Cause cause) override;
+  sim::Flow deliver_async(hca::prm::Eqe eqe, sim::trace::Cause cause);
+  void dispatch_async(const hca::prm::Eqe& eqe, sim::trace::Cause cause);
+  Cq* find_cq(std::uint32_t cqn) { return cqn < cqs_.size() ? cqs_[cqn] : nullptr; }
+
+  sim::Context& context_;
+  const KernelConfig config_;
+  const Platform platform_;
+  memory::AddressSpace space_;
+  DmaMapper dma_;
+  Waiters waiters_;
+  CommandInterface commands_;
+  DeviceCaps caps_;
+  GidTable gids_;
+  std::vector<std::unique_ptr<InterruptContext>> interrupt_contexts_;  // one per core
+  std::unique_ptr<cpu::Thread> thread_;
+  std::unique_ptr<Eq> command_eq_, async_eq_;
+  std::vector<std::unique_ptr<Eq>> comp_eqs_;
+  std::vector<Eq*> by_vector_;
+  memory::Va bar_head_{}, uar_map_{};
+  std::vector<DmaBuffer> icm_;
+  std::vector<Cq*> cqs_;                       // by CQN
+  std::map<std::uint32_t, Qp*> qps_;           // by QPN
+  std::vector<EventFile*> contexts_;
+  sim::trace::Source trace_;
+  sim::Semaphore async_order_{1};
+  bool ready_ = false;
+  sim::Picos ready_at_{0};
+  std::vector<std::pair<void (*)(void*), void*>> on_ready_;
+  std::vector<RegistrationStep> registration_;
+  std::string boot_error_;
+};
+
+}  // namespace kernel

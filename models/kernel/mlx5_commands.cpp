@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contexts and object commands of the mlx5 driver. Values that verbs do not carry are those of mlx5_ib: keys usable by any
+// QP, 4 KiB pages, one EQ per completion vector. Source: hca/prm.h for layouts, mlx5_ib for the values.
+#include "kernel/mlx5_commands.h"
+
+#include <infiniband/verbs.h>
+
+namespace kernel {
+
+namespace prm = hca::prm;
+
+namespace {
+constexpr std::size_t kShort = 16;
+
+int on_object(CommandInterface& c, std::uint16_t opcode, std::uint32_t number) {
+  Command cmd(opcode, kShort, kShort);
+  cmd.set(prm::kInObject, number);
+  return c.execute(cmd);
+}
+
+int run_for_number(CommandInterface& c, Command& cmd, std::uint32_t& number) {
+  const int error = c.execute(cmd);
+  if (error == 0) number = cmd.get(prm::kOutObject);
+  return error;
+}
+}  // namespace
+
+void put_pages(Command& command, std::size_t at, const DmaMapping& pages) {
+  for (std::size_t i = 0; i < pages.pages.size(); ++i) command.set64(at + 8 * i, pages.pages[i].v);
+}
+
+int alloc_uar(CommandInterface& c, std::uint32_t& index) {
+  Command cmd(prm::kAllocUar, kShort, kShort);
+  return run_for_number(c, cmd, index);
+}
+int dealloc_uar(CommandInterface& c, std::uint32_t index) { return on_object(c, prm::kDeallocUar, index); }
+
+int alloc_pd(CommandInterface& c, std::uint32_t& pdn) {
+  Command cmd(prm::kAllocPd, kShort, kShort);
+  return run_for_number(c, cmd, pdn);
+}
+int dealloc_pd(CommandInterface& c, std::uint32_t pdn) { return on_object(c, prm::kDeallocPd, pdn); }
+
+int create_mkey(CommandInterface& c, const MkeyParams& p, const DmaMapping& pages, std::uint32_t& key) {
+  const auto n = static_cast<std::uint32_t>(pages.pages.size());
+  const std::uint32_t octwords = (n + 1) / 2;
+  Command cmd(prm::kCreateMkey, prm::kCreateMkeyPas + std::size_t{octwords} * 16, kShort);
+  const auto mkc = [&](prm::Field f, std::uint32_t v) { cmd.set(f, v, prm::kMkcOffset); };
+  const auto has = [&](std::uint32_t bit) { return (p.access & bit) != 0 ? 1U : 0U; };
+  mkc(prm::kMkcRelaxedRead, has(IBV_ACCESS_RELAXED_ORDERING));
+  mkc(prm::kMkcRelaxedWrite, has(IBV_ACCESS_RELAXED_ORDERING));
+  mkc(prm::kMkcAtomic, has(IBV_ACCESS_REMOTE_ATOMIC));
+  mkc(prm::kMkcRw, has(IBV_ACCESS_REMOTE_WRITE));
+  mkc(prm::kMkcRr, has(IBV_ACCESS_REMOTE_READ));
+  mkc(prm::kMkcLw, has(IBV_ACCESS_LOCAL_WRITE));
+  mkc(prm::kMkcLr, 1);
+  mkc(prm::kMkcAccessMode, prm::kMkcModeMtt);
+  mkc(prm::kMkcQpn, 0xffffff);
+  mkc(prm::kMkcVariant, p.variant);
+  mkc(prm::kMkcPd, p.pdn);
+  cmd.set64(prm::kMkcOffset + prm::kMkcStart, p.start);
+  cmd.set64(prm::kMkcOffset + prm::kMkcLen, p.length);
+  mkc(prm::kMkcTranslations, octwords);
+  mkc(prm::kMkcLogPageSize, memory::kPageShift);
+  cmd.set(prm::kCreateMkeyTranslations, octwords);
+  put_pages(cmd, prm::kCreateMkeyPas, pages);
+  std::uint32_t index = 0;
+  const int error = run_for_number(c, cmd, index);
+  if (error == 0) key = index << 8 | p.variant;
+  return error;
+}
+int destroy_mkey(CommandInterface& c, std::uint32_t key) { return on_object(c, prm::kDestroyMkey, key >> 8); }
+
+int create_cq(CommandInterface& c, const CqParams& p, const DmaMapping& pages, std::uint32_t& cqn) {
+  Command cmd(prm::kCreateCq, prm::kCreateCqPas + 8 * pages.pages.size(), kShort);
+  const auto cqc = [&](prm::Field f, std::uint32_t v) { cmd.set(f, v, prm::kCqcOffset); };
+  cqc(prm::kCqcCqeSize, p.cqe_size == 128 ? 1 : 0);
+  cqc(prm::kCqcOi, p.ignore_overrun ? 1 : 0);
+  cqc(prm::kCqcPageOffset, p.page_offset);
+  cqc(prm::kCqcLogSize, p.log_size);
+  cqc(prm::kCqcUarPage, p.uar);
+  cqc(prm::kCqcEqn, p.eqn);
+  cqc(prm::kCqcLogPageSize, 0);
+  cmd.set64(prm::kCqcOffset + prm::kCqcDbrAddr, p.dbr);
+  put_pages(cmd, prm::kCreateCqPas, pages);
+  return run_for_number(c, cmd, cqn);
+}
+int destroy_cq(CommandInterface& c, std::uint32_t cqn) { return on_object(c, prm::kDestroyCq, cqn); }
+
+int modify_cq_moderation(CommandInterface& c, std::uint32_t cqn, std::uint16_t count, std::uint16_t period) {
+  Command cmd(prm::kModifyCq, prm::kCqcOffset + prm::kCqcSize, kShort);
+  cmd.set(prm::kInObject, cqn);
+  cmd.set(prm::kModifyCqSelect, prm::kModifyCqPeriod | prm::kModifyCqCount);
+  cmd.set(prm::kCqcPeriod, period, prm::kCqcOffset);
+  cmd.set(prm::kCqcMaxCount, count, prm::kCqcOffset);
+  return c.execute(cmd);
+}
+
+int create_qp(CommandInterface& c, std::span<const std::byte> qpc, const DmaMapping& pages, std::uint32_t& qpn) {
+  Command cmd(prm::kCreateQp, prm::kCreateQpPas + 8 * pages.pages.size(), kShort);
+  std::memcpy(cmd.in.data() + prm::kQpcOffset, qpc.data(), qpc.size());
+  put_pages(cmd, prm::kCreateQpPas, pages);
+  return run_for_number(c, cmd, qpn);
+}
+int destroy_qp(CommandInterface& c, std::uint32_t qpn) { return on_object(c, prm::kDestroyQp, qpn); }
+
+int modify_qp(CommandInterface& c, std::uint16_t opcode, std::uint32_t qpn, std::uint32_t opt_mask,
+              std::span<const std::byte> qpc) {
+  const bool with_context = opcode != prm::kQp2Err && opcode != prm::kQp2Rst;
+  Command cmd(opcode, with_context ? prm::kCreateQpPas : kShort, kShort);
+  cmd.set(prm::kInObject, qpn);
+  if (with_context) {
+    cmd.set(prm::kQpOptMask, opt_mask);
+    std::memcpy(cmd.in.data() + prm::kQpcOffset, qpc.data(), qpc.size());
+  }
+  return c.execute(cmd);
+}
+
+int query_qp(CommandInterface& c, std::uint32_t qpn, std::span<std::byte> qpc) {
+  Command cmd(prm::kQueryQp, kShort, prm::kCreateQpPas);
+  cmd.set(prm::kInObject, qpn);
+  const int error = c.execute(cmd);
+  if (error == 0) std::memcpy(qpc.data(), cmd.out.data() + prm::kQpcOffset, qpc.size());
+  return error;
+}
+
+}  // namespace kernel

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device commands behind the RDMA core's objects: one function per command, which builds the context in the layout of
+// hca/prm.h and runs it. All return 0 or -errno and block the calling thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernel/command.h"
+#include "kernel/dma_map.h"
+
+namespace kernel {
+
+int alloc_uar(CommandInterface& c, std::uint32_t& index);
+int dealloc_uar(CommandInterface& c, std::uint32_t index);
+int alloc_pd(CommandInterface& c, std::uint32_t& pdn);
+int dealloc_pd(CommandInterface& c, std::uint32_t pdn);
+
+struct MkeyParams {
+  std::uint32_t pdn = 0;
+  std::uint32_t access = 0;     ///< enum ibv_access_flags
+  std::uint64_t start = 0, length = 0;
+  std::uint8_t variant = 0;
+};
+/// `key` receives index<<8 | variant.
+int create_mkey(CommandInterface& c, const MkeyParams& p, const DmaMapping& pages, std::uint32_t& key);
+int destroy_mkey(CommandInterface& c, std::uint32_t key);
+
+struct CqParams {
+  unsigned log_size = 0;
+  std::uint32_t cqe_size = 64, page_offset = 0, uar = 0;
+  std::uint8_t eqn = 0;
+  bool ignore_overrun = false;
+  std::uint64_t dbr = 0;        ///< bus address
+};
+int create_cq(CommandInterface& c, const CqParams& p, const DmaMapping& pages, std::uint32_t& cqn);
+int destroy_cq(CommandInterface& c, std::uint32_t cqn);
+int modify_cq_moderation(CommandInterface& c, std::uint32_t cqn, std::uint16_t count, std::uint16_t period);
+
+/// CREATE_QP with a context of hca::prm::kQpcSize bytes.
+int create_qp(CommandInterface& c, std::span<const std::byte> qpc, const DmaMapping& pages, std::uint32_t& qpn);
+int destroy_qp(CommandInterface& c, std::uint32_t qpn);
+int modify_qp(CommandInterface& c, std::uint16_t opcode, std::uint32_t qpn, std::uint32_t opt_mask, std::span<const std::byte> qpc);
+/// `qpc` receives hca::prm::kQpcSize bytes.
+int query_qp(CommandInterface& c, std::uint32_t qpn, std::span<std::byte> qpc);
+
+/// Writes a page list into a command.
+void put_pages(Command& command, std::size_t at, const DmaMapping& pages);
+
+}  // namespace kernel

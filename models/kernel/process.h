@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// One process of a host: its address space, its file descriptors, its system calls.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernel/kernel.h"
+#include "kernel/syscalls.h"
+#include "kernel/uverbs_file.h"
+
+namespace kernel {
+
+class Process final : public Syscalls, private DescriptorTable {
+ public:
+  /// `space` and `kernel` outlive the process. Threads of the process call the system calls; they may run concurrently.
+  Process(Kernel& kernel, memory::AddressSpace& space);
+  ~Process() override;
+
+  int open(std::string_view path, int flags) override;
+  int close(int fd) override;
+  long write(int fd, const void* data, std::size_t n) override;
+  long read(int fd, void* data, std::size_t n) override;
+  long mmap(int fd, std::size_t length, std::uint64_t offset) override;
+  int munmap(memory::Va at, std::size_t length) override;
+  int poll(std::span<PollFd> fds, sim::Picos timeout) override;
+  int set_nonblock(int fd, bool on) override;
+  std::optional<std::string> sysfs_read(std::string_view path) override;
+  std::vector<std::string> sysfs_list(std::string_view dir) override;
+  memory::AddressSpace& space() override { return space_; }
+
+  /// The process ends: all its files are closed, as the kernel does on exit. From a thread of the process.
+  void exit();
+  int open_files() const;
+  /// The context behind a descriptor, null if it is no uverbs file.
+  const UverbsFile* context(int fd) const;
+
+ private:
+  struct File {
+    std::shared_ptr<UverbsFile> uverbs;   // one of the two is set
+    std::shared_ptr<EventFile> events;
+    bool nonblock = false, async = false;
+    bool used() const { return uverbs != nullptr || events != nullptr; }
+  };
+  static constexpr int kFirst = 3, kMost = 1024;
+
+  int install(std::shared_ptr<EventFile> file, bool async) override;
+  void uninstall(int fd) override;
+  std::shared_ptr<EventFile> channel(int fd) override;
+  int take_descriptor();
+  File* find(int fd);
+  void enter();
+  void leave();
+  static void on_timeout(void* waiter, std::uint64_t generation);
+
+  Kernel& kernel_;
+  memory::AddressSpace& space_;
+  std::vector<File> files_;                         // by descriptor - kFirst
+  std::vector<memory::Va> mappings_;                // device pages mapped by mmap()
+};
+
+}  // namespace kernel

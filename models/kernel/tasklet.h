@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tasklet of a completion event queue: a list of CQs whose handlers are to run in softirq context.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/kernel_config.h"
+#include "sim/context.h"
+#include "sim/pool.h"
+
+namespace kernel {
+
+struct EventClient;
+struct InterruptContext;
+
+class Tasklet {
+ public:
+  Tasklet(sim::Context& context, const KernelConfig& config, InterruptContext& where, EventClient& client, std::int32_t host,
+          std::uint16_t vector);
+  /// Appends a CQ; the caller sees to it that a CQ is listed once.
+  void add(std::uint32_t cqn, sim::trace::Cause cause) { list_.push_back({cqn, cause}); }
+  /// Called at the end of the hard interrupt: runs the tasklet if something is listed and it is not scheduled yet.
+  void schedule();
+  /// Takes a CQ that is destroyed off the list.
+  void remove(std::uint32_t cqn);
+  std::size_t listed() const { return list_.size(); }
+  sim::Context& context() { return context_; }
+
+ private:
+  struct Entry {
+    std::uint32_t cqn = 0;
+    sim::trace::Cause cause;
+  };
+  sim::Flow run();
+
+  sim::Context& context_;
+  const KernelConfig& config_;
+  InterruptContext& where_;
+  EventClient& client_;
+  sim::trace::Source trace_;
+  sim::Counter &runs_, &reschedules_;
+  std::uint16_t vector_;
+  sim::Ring<Entry> list_;
+  bool scheduled_ = false;
+};
+
+}  // namespace kernel

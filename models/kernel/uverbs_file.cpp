@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Header checks and dispatch of uverbs commands, handles and use counts, destruction. The write() ABI of kernel 6.x:
+// legacy commands and the extended ones that replace them; the ioctl ABI is answered as by a kernel that lacks it.
+// Source: ib_uverbs (uverbs_main.c verify_hdr, rdma_core.c), <rdma/ib_user_verbs.h>.
+#include "kernel/uverbs_file.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "kernel/mlx5_commands.h"
+#include "kernel/trace_points.h"
+#include "sim/check.h"
+
+namespace kernel {
+
+UverbsFile::UverbsFile(Kernel& kernel, memory::AddressSpace& user, DescriptorTable& descriptors)
+    : kernel_(kernel),
+      user_(user),
+      descriptors_(descriptors),
+      trace_(kernel.context(), kernel.platform().host, "kernel.uverbs") {}
+
+UverbsFile::~UverbsFile() {
+  if (async_ != nullptr) kernel_.remove_context(async_.get());
+}
+
+const UverbsFile::Method* UverbsFile::find_method(std::uint32_t command, bool extended) {
+  static const Method kMethods[] = {
+      {IB_USER_VERBS_CMD_GET_CONTEXT, false, sizeof(ib_uverbs_get_context), sizeof(ib_uverbs_get_context_resp), &UverbsFile::get_context},
+      {IB_USER_VERBS_CMD_QUERY_DEVICE, false, sizeof(ib_uverbs_query_device), sizeof(ib_uverbs_query_device_resp), &UverbsFile::query_device},
+      {IB_USER_VERBS_CMD_QUERY_PORT, false, sizeof(ib_uverbs_query_port), sizeof(ib_uverbs_query_port_resp), &UverbsFile::query_port},
+      {IB_USER_VERBS_CMD_ALLOC_PD, false, sizeof(ib_uverbs_alloc_pd), sizeof(ib_uverbs_alloc_pd_resp), &UverbsFile::alloc_pd},
+      {IB_USER_VERBS_CMD_DEALLOC_PD, false, sizeof(ib_uverbs_dealloc_pd), 0, &UverbsFile::dealloc_pd},
+      {IB_USER_VERBS_CMD_CREATE_AH, false, sizeof(ib_uverbs_create_ah), sizeof(ib_uverbs_create_ah_resp), &UverbsFile::create_ah},
+      {IB_USER_VERBS_CMD_DESTROY_AH, false, sizeof(ib_uverbs_destroy_ah), 0, &UverbsFile::destroy_ah},
+      {IB_USER_VERBS_CMD_REG_MR, false, sizeof(ib_uverbs_reg_mr), sizeof(ib_uverbs_reg_mr_resp), &UverbsFile::reg_mr},
+      {IB_USER_VERBS_CMD_DEREG_MR, false, sizeof(ib_uverbs_dereg_mr), 0, &UverbsFile::dereg_mr},
+      {IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, false, sizeof(ib_uverbs_create_comp_channel), sizeof(ib_uverbs_create_comp_channel_resp), &UverbsFile::create_comp_channel},
+      {IB_USER_VERBS_CMD_CREATE_CQ, false, sizeof(ib_uverbs_create_cq), sizeof(ib_uverbs_create_cq_resp), &UverbsFile::create_cq},
+      {IB_USER_VERBS_CMD_DESTROY_CQ, false, sizeof(ib_uverbs_destroy_cq), sizeof(ib_uverbs_destroy_cq_resp), &UverbsFile::destroy_cq},
+      {IB_USER_VERBS_CMD_CREATE_QP, false, sizeof(ib_uverbs_create_qp), sizeof(ib_uverbs_create_qp_resp), &UverbsFile::create_qp},
+      {IB_USER_VERBS_CMD_QUERY_QP, false, sizeof(ib_uverbs_query_qp), sizeof(ib_uverbs_query_qp_resp), &UverbsFile::query_qp},
+      {IB_USER_VERBS_CMD_MODIFY_QP, false, sizeof(ib_uverbs_modify_qp), 0, &UverbsFile::modify_qp},
+      {IB_USER_VERBS_CMD_DESTROY_QP, false, sizeof(ib_uverbs_destroy_qp), sizeof(ib_uverbs_destroy_qp_resp), &UverbsFile::destroy_qp},
+      {IB_USER_VERBS_EX_CMD_QUERY_DEVICE, true, sizeof(ib_uverbs_ex_query_device), offsetof(ib_uverbs_ex_query_device_resp, odp_caps), &UverbsFile::query_device_ex},
+      {IB_USER_VERBS_EX_CMD_CREATE_CQ, true, sizeof(ib_uverbs_ex_create_cq), sizeof(ib_uverbs_ex_create_cq_resp), &UverbsFile::create_cq_ex},
+      {IB_USER_VERBS_EX_CMD_MODIFY_CQ, true, sizeof(ib_uverbs_ex_modify_cq), 0, &UverbsFile::modify_cq_ex},
+  };
+  const auto* const end = std::end(kMethods);
+  const auto* const m = std::find_if(std::begin(kMethods), end, [&](const Method& x) { return x.command == command && x.extended == extended; });
+  return m == end ? nullptr : m;
+}
+
+/// -EOPNOTSUPP for a command that exists but that this device does not have, -EINVAL for one that does not exist.
+int UverbsFile::known_command(std::uint32_t command, bool extended) {
+  const bool known = extended ? command <= IB_USER_VERBS_EX_CMD_MODIFY_CQ : command <= IB_USER_VERBS_CMD_OPEN_QP;
+  return known ? -EOPNOTSUPP : -EINVAL;
+}
+
+int UverbsFile::parse(const std::byte* data, std::size_t n, const Method*& method, Io& io) {
+  if (data == nullptr) return -EFAULT;
+  ib_uverbs_cmd_hdr hdr;
+  if (n < sizeof hdr) return -EINVAL;
+  std::memcpy(&hdr, data, sizeof hdr);
+  constexpr std::uint32_t kAllowed = IB_USER_VERBS_CMD_COMMAND_MASK | IB_USER_VERBS_CMD_FLAG_EXTENDED;
+  if ((hdr.command & ~kAllowed) != 0) return -EINVAL;
+  const bool extended = (hdr.command & IB_USER_VERBS_CMD_FLAG_EXTENDED) != 0;
+  const std::uint32_t number = hdr.command & IB_USER_VERBS_CMD_COMMAND_MASK;
+  method = find_method(number, extended);
+  if (method == nullptr) return known_command(number, extended);
+  io.request_size = method->request_size;
+  io.response_size = method->response_size;
+  std::uint64_t response = 0;
+  if (extended) {
+    ib_uverbs_ex_cmd_hdr ex;
+    constexpr std::size_t kHeaders = sizeof hdr + sizeof ex;
+    if (n < kHeaders) return -EINVAL;
+    std::memcpy(&ex, data + sizeof hdr, sizeof ex);
+    if ((hdr.in_words + std::size_t{ex.provider_in_words}) * 8 + kHeaders != n || ex.cmd_hdr_reserved != 0) return -EINVAL;
+    if (hdr.in_words * std::size_t{8} < method->request_size || hdr.out_words * std::size_t{8} < method->response_size) return -ENOSPC;
+    response = ex.response;
+    if (response == 0 && (hdr.out_words != 0 || ex.provider_out_words != 0)) return -EINVAL;
+    io.in = {data + kHeaders, hdr.in_words * std::size_t{8}};
+    io.driver_in = {data + kHeaders + io.in.size(), ex.provider_in_words * std::size_t{8}};
+    io.out = reinterpret_cast<std::byte*>(response);
+    io.out_size = hdr.out_words * std::size_t{8};
+    io.driver_out = {io.out + io.out_size, ex.provider_out_words * std::size_t{8}};
+    return 0;
+  }
+  if (hdr.in_words * std::size_t{4} != n) return -EINVAL;
+  if (n < sizeof hdr + method->request_size || hdr.out_words * std::size_t{4} < method->response_size) return -ENOSPC;
+  io.in = {data + sizeof hdr, n - sizeof hdr};
+  io.driver_in = io.in.subspan(method->request_size);
+  if (method->response_size != 0) {
+    std::memcpy(&response, io.in.data(), sizeof response);
+    if (response == 0) return -EFAULT;
+    io.out = reinterpret_cast<std::byte*>(response);
+    io.out_size = hdr.out_words * std::size_t{4};
+    io.driver_out = {io.out + method->response_size, io.out_size - method->response_size};
+  }
+  return 0;
+}
+
+long UverbsFile::command(const void* data, std::size_t n) {
+  const Method* method = nullptr;
+  Io io;
+  cpu::Thread& t = cpu::current();
+  const sim::Picos begin = t.now();
+  t.compute(kernel_.config().syscall.uverbs_command);
+  int error = parse(static_cast<const std::byte*>(data), n, method, io);
+  if (error == 0) error = closed_ ? -EIO : 0;
+  if (error == 0 && has_context_ == (method->run == &UverbsFile::get_context)) error = -EINVAL;
+  if (error == 0) error = (this->*method->run)(io);
+  trace_.span(trace_points::syscall, {}, begin, begin, t.now(), method != nullptr ? method->command : ~0U, static_cast<std::uint64_t>(-error));
+  return error != 0 ? error : static_cast<long>(n);
+}
+
+std::uint32_t UverbsFile::add(std::unique_ptr<Object> object) {
+  std::uint32_t handle = 0;
+  for (const auto& [used, o] : objects_) {
+    if (used != handle) break;
+    ++handle;
+  }
+  object->handle = handle;
+  objects_[handle] = std::move(object);
+  return handle;
+}
+
+int UverbsFile::destroy(ObjectType type, std::uint32_t handle, void (*before)(Object&, void*), void* arg) {
+  const auto it = objects_.find(handle);
+  if (it == objects_.end()) return -ENOENT;
+  Object& o = *it->second;
+  if (o.type != type) return -EINVAL;
+  if (o.destroying || o.commands != 0 || o.usecnt != 0) return -EBUSY;
+  o.destroying = true;
+  if (const int error = tear_down(o); error != 0) {
+    o.destroying = false;
+    return error;
+  }
+  if (before != nullptr) before(o, arg);
+  objects_.erase(handle);
+  return 0;
+}
+
+// The device lets go first, then the kernel's tables, then the memory: nothing is unpinned that the device may still use.
+int UverbsFile::tear_down(Object& object) {
+  CommandInterface& commands = kernel_.commands();
+  switch (object.type) {
+    case ObjectType::pd: return kernel::dealloc_pd(commands, static_cast<Pd&>(object).pdn);
+    case ObjectType::mr: {
+      auto& mr = static_cast<Mr&>(object);
+      if (const int error = destroy_mkey(commands, mr.key); error != 0) return error;
+      kernel_.release(user_, mr.region);
+      --mr.pd->usecnt;
+      return 0;
+    }
+    case ObjectType::cq: {
+      auto& cq = static_cast<Cq&>(object);
+      if (const int error = kernel::destroy_cq(commands, cq.cqn); error != 0) return error;
+      kernel_.remove_cq(cq);
+      kernel_.release(user_, cq.buffer);
+      release_dbr(cq.dbr);
+      return 0;
+    }
+    case ObjectType::qp: {
+      auto& qp = static_cast<Qp&>(object);
+      if (qp.state != IBV_QPS_RESET)
+        if (const int error = kernel::modify_qp(commands, hca::prm::kQp2Rst, qp.qpn, 0, {}); error != 0)
+          kernel_.counter("qp_reset_failures").add();
+      qp.state = IBV_QPS_RESET;
+      if (const int error = kernel::destroy_qp(commands, qp.qpn); error != 0) return error;
+      kernel_.remove_qp(qp);
+      kernel_.release(user_, qp.buffer);
+      release_dbr(qp.dbr);
+      if (qp.bfreg >= 0) bfregs_.give(static_cast<std::uint32_t>(qp.bfreg));
+      --qp.pd->usecnt;
+      --qp.send_cq->usecnt;
+      --qp.recv_cq->usecnt;
+      return 0;
+    }
+    case ObjectType::ah: --static_cast<Ah&>(object).pd->usecnt; return 0;
+  }
+  return -EINVAL;
+}
+
+void UverbsFile::close() {
+  if (closed_) return;
+  closed_ = true;
+  // Objects that others still refer to wait for the next pass.
+  for (bool progress = true; progress && !objects_.empty();) {
+    progress = false;
+    std::vector<std::pair<std::uint32_t, ObjectType>> all;
+    for (const auto& [handle, o] : objects_) all.emplace_back(handle, o->type);
+    for (auto it = all.rbegin(); it != all.rend(); ++it) progress |= destroy(it->second, it->first) == 0;
+  }
+  if (!objects_.empty()) kernel_.counter("objects_left_on_close").add(objects_.size());
+  for (const std::uint32_t uar : uars_)
+    if (kernel::dealloc_uar(kernel_.commands(), uar) != 0) kernel_.counter("uar_release_failures").add();
+  uars_.clear();
+  if (async_ != nullptr) {
+    kernel_.remove_context(async_.get());
+    async_->disassociate();
+  }
+}
+
+int UverbsFile::acquire_dbr(std::uint64_t address, DbrPage*& page, std::uint64_t& bus) {
+  if (address % 4 != 0) return -EINVAL;
+  const memory::Va va{address};
+  auto& slot = dbr_pages_[va.page().v];
+  if (!slot) {
+    auto fresh = std::make_unique<DbrPage>();
+    if (const int error = kernel_.acquire(user_, va.page(), memory::kPageSize, fresh->region); error != 0) {
+      dbr_pages_.erase(va.page().v);
+      return error;
+    }
+    slot = std::move(fresh);
+  }
+  ++slot->users;
+  page = slot.get();
+  bus = page->region.mapping.pages.front().v + va.offset();
+  return 0;
+}
+
+void UverbsFile::release_dbr(DbrPage* page) {
+  if (page == nullptr || --page->users != 0) return;
+  // Off the table before anything blocks: a new user of the page must map it anew.
+  const auto it = dbr_pages_.find(page->region.start.v);
+  const std::unique_ptr<DbrPage> last = std::move(it->second);
+  dbr_pages_.erase(it);
+  kernel_.release(user_, last->region);
+}
+
+}  // namespace kernel

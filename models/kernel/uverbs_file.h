@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// One open of /dev/infiniband/uverbsN: its context, its objects by handle, its UAR pages, its commands.
+#pragma once
+
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kernel/bfreg.h"
+#include "kernel/kernel.h"
+#include "kernel/objects.h"
+
+namespace kernel {
+
+/// File descriptors of the process that owns a uverbs file.
+struct DescriptorTable {
+  virtual ~DescriptorTable() = default;
+  /// A new descriptor for an event file, or -EMFILE.
+  virtual int install(std::shared_ptr<EventFile> file, bool async) = 0;
+  virtual void uninstall(int fd) = 0;
+  /// The completion channel behind a descriptor, null if it is something else.
+  virtual std::shared_ptr<EventFile> channel(int fd) = 0;
+};
+
+class UverbsFile {
+ public:
+  UverbsFile(Kernel& kernel, memory::AddressSpace& user, DescriptorTable& descriptors);
+  ~UverbsFile();
+
+  /// One uverbs command. Its length, or -errno.
+  long command(const void* data, std::size_t n);
+  /// mmap of a UAR page; `offset` as mlx5 encodes it. Address or -errno.
+  long map(std::size_t length, std::uint64_t offset);
+  /// Releases everything that is left, in an order that use counts allow (S-OBJ-9).
+  void close();
+  bool closed() const { return closed_; }
+
+  std::size_t object_count() const { return objects_.size(); }
+  std::size_t dbr_pages() const { return dbr_pages_.size(); }
+  /// The object behind a handle, for inspection; null if there is none of that type.
+  template <class T>
+  const T* inspect(std::uint32_t handle) const {
+    const auto it = objects_.find(handle);
+    return it == objects_.end() ? nullptr : dynamic_cast<const T*>(it->second.get());
+  }
+
+ private:
+  /// A command being executed: its body, its response buffer, and the driver's parts of both.
+  struct Io {
+    std::span<const std::byte> in;     ///< after the command headers
+    std::byte* out = nullptr;
+    std::size_t out_size = 0;
+    std::size_t request_size = 0, response_size = 0;
+    std::span<const std::byte> driver_in;
+    std::span<std::byte> driver_out;
+    template <class T>
+    T request() const {
+      T t{};
+      std::memcpy(&t, in.data(), std::min(in.size(), sizeof t));
+      return t;
+    }
+    template <class T>
+    T driver_request() const {
+      T t{};
+      if (!driver_in.empty()) std::memcpy(&t, driver_in.data(), std::min(driver_in.size(), sizeof t));
+      return t;
+    }
+    template <class T>
+    void respond(const T& t) const {
+      if (out_size != 0) std::memcpy(out, &t, std::min(out_size, sizeof t));
+    }
+    template <class T>
+    void driver_respond(const T& t) const {
+      if (!driver_out.empty()) std::memcpy(driver_out.data(), &t, std::min(driver_out.size(), sizeof t));
+    }
+  };
+  struct Method {
+    std::uint32_t command;
+    bool extended;
+    std::size_t request_size, response_size;
+    int (UverbsFile::*run)(Io&);
+  };
+  static const Method* find_method(std::uint32_t command, bool extended);
+  static int known_command(std::uint32_t command, bool extended);
+  int parse(const std::byte* data, std::size_t n, const Method*& method, Io& io);
+
+  /// An object in use by a command; other commands may use it too, none may destroy it.
+  template <class T>
+  class Use {
+   public:
+    Use() = default;
+    explicit Use(T* p) : p_(p) { ++p_->commands; }
+    Use(Use&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+    Use& operator=(Use&& o) noexcept {
+      std::swap(p_, o.p_);
+      return *this;
+    }
+    ~Use() {
+      if (p_ != nullptr) --p_->commands;
+    }
+    explicit operator bool() const { return p_ != nullptr; }
+    T* operator->() const { return p_; }
+    T& operator*() const { return *p_; }
+    T* get() const { return p_; }
+
+   private:
+    T* p_ = nullptr;
+  };
+  /// Look-up for use. -ENOENT: no such handle; -EINVAL: another type; -EBUSY: being destroyed (S-DEV-11).
+  template <class T>
+  int use(ObjectType type, std::uint32_t handle, Use<T>& result) {
+    const auto it = objects_.find(handle);
+    if (it == objects_.end()) return -ENOENT;
+    if (it->second->type != type) return -EINVAL;
+    if (it->second->destroying) return -EBUSY;
+    result = Use<T>(static_cast<T*>(it->second.get()));
+    return 0;
+  }
+  /// As use(), for an object that another one is created from: what is not there is an invalid argument (S-OBJ-47).
+  template <class T>
+  int parent(ObjectType type, std::uint32_t handle, Use<T>& result) {
+    const int error = use(type, handle, result);
+    return error == -ENOENT ? -EINVAL : error;
+  }
+  /// Destroys the object behind a handle. `before` sees it once it can no longer be used, before its memory goes.
+  int destroy(ObjectType type, std::uint32_t handle, void (*before)(Object&, void*) = nullptr, void* arg = nullptr);
+  int tear_down(Object& object);
+  std::uint32_t add(std::unique_ptr<Object> object);
+
+  // Commands: uverbs_context.cpp
+  int get_context(Io& io);
+  int query_device(Io& io);
+  int query_device_ex(Io& io);
+  int query_port(Io& io);
+  int create_comp_channel(Io& io);
+  ib_uverbs_query_device_resp device_attributes() const;
+  // uverbs_objects.cpp
+  int alloc_pd(Io& io);
+  int dealloc_pd(Io& io);
+  int reg_mr(Io& io);
+  int dereg_mr(Io& io);
+  int create_cq(Io& io);
+  int create_cq_ex(Io& io);
+  int create_cq_common(const ib_uverbs_ex_create_cq& cmd, Io& io, ib_uverbs_create_cq_resp& resp);
+  int modify_cq_ex(Io& io);
+  int destroy_cq(Io& io);
+  int create_ah(Io& io);
+  int destroy_ah(Io& io);
+  // uverbs_qp.cpp
+  int create_qp(Io& io);
+  int modify_qp(Io& io);
+  int query_qp(Io& io);
+  int destroy_qp(Io& io);
+  int size_qp(const ib_uverbs_create_qp& cmd, const mlx5_ib_create_qp& user, Qp& qp) const;
+  void build_qpc(const Qp& qp, std::span<std::byte> qpc) const;
+
+  int acquire_dbr(std::uint64_t address, DbrPage*& page, std::uint64_t& bus);
+  void release_dbr(DbrPage* page);
+
+  Kernel& kernel_;
+  memory::AddressSpace& user_;
+  DescriptorTable& descriptors_;
+  sim::trace::Source trace_;
+  bool has_context_ = false, closed_ = false;
+  std::shared_ptr<EventFile> async_;
+  std::map<std::uint32_t, std::unique_ptr<Object>> objects_;
+  BfregPool bfregs_;
+  std::vector<std::uint32_t> uars_;                        ///< static pages, by page of the context
+  std::map<std::uint64_t, std::unique_ptr<DbrPage>> dbr_pages_;  // by page address
+  std::uint8_t mkey_variant_ = 0;
+  std::uint8_t cqe_version_ = 0;
+};
+
+/// modify_qp with a checked command: value checks, address resolution and the device command (S-QP-20 … S-QP-32).
+int modify_qp(Kernel& kernel, Qp& qp, ib_uverbs_modify_qp cmd, std::span<std::byte> qpc);
+
+}  // namespace kernel
