@@ -15,11 +15,21 @@ Impairment::Impairment(const ImpairmentConfig& config, sim::Rng rng) : rates_(co
 
 void Impairment::apply(Verdict& v, ImpairmentType type, sim::Picos time) {
   switch (type) {
-    case ImpairmentType::drop: v.drop = true; break;
-    case ImpairmentType::corrupt: v.corrupt = true; break;
-    case ImpairmentType::duplicate: v.duplicate = true; break;
-    case ImpairmentType::delay: v.delay += time; break;
-    case ImpairmentType::reorder: v.reorder += time; break;
+    case ImpairmentType::drop:
+      v.drop = true;
+      break;
+    case ImpairmentType::corrupt:
+      v.corrupt = true;
+      break;
+    case ImpairmentType::duplicate:
+      v.duplicate = true;
+      break;
+    case ImpairmentType::delay:
+      v.delay += time;
+      break;
+    case ImpairmentType::reorder:
+      v.reorder += time;
+      break;
   }
 }
 

@@ -50,8 +50,10 @@ struct ImpairmentEventConfig {
     v("qpn", c.qpn, "destination QPN in the packet", any, sim::Range{0, 0xFFFFFF});
     v("psn", c.psn, "PSN in the packet", any, sim::Range{0, 0xFFFFFF});
     v("opcode", c.opcode, "BTH opcode of the packet", any, sim::Range{0, 255});
-    v("iter", c.iter, "which of the matching packets, from 1: a retransmission is the second with its PSN", sim::assumed("the first"), sim::Range{1, 4e9});
-    v("count", c.count, "how many matching packets in a row, from that one on", sim::assumed("one"), sim::Range{1, 4e9});
+    v("iter", c.iter, "which of the matching packets, from 1: a retransmission is the second with its PSN",
+      sim::assumed("the first"), sim::Range{1, 4e9});
+    v("count", c.count, "how many matching packets in a row, from that one on", sim::assumed("one"),
+      sim::Range{1, 4e9});
     v("type", c.type, "what happens to the packet", sim::assumed("loss is the commonest fault"));
     v("time", c.time, "extra time of delay and reorder", sim::assumed("a few packet times"), sim::Range{1, 1e13});
   }
@@ -75,7 +77,8 @@ struct ImpairmentConfig {
     v("duplicate", c.duplicate, "probability that a packet is sent twice", off, probability);
     v("delay", c.delay, "probability that a packet and those behind it are delayed", off, probability);
     v("reorder", c.reorder, "probability that a packet is overtaken", off, probability);
-    v("delay_max", c.delay_max, "extra time of random delay and reorder: uniform from 1 ps to this", sim::assumed("a few packet times"), sim::Range{1, 1e13});
+    v("delay_max", c.delay_max, "extra time of random delay and reorder: uniform from 1 ps to this",
+      sim::assumed("a few packet times"), sim::Range{1, 1e13});
   }
 };
 

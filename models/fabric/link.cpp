@@ -46,7 +46,8 @@ Picos Link::flight_time(std::uint32_t length) const {
 
 void Link::send(PacketPtr packet) {
   packet->serial = ++serial_;
-  if (impairment_ == nullptr) [[likely]] transmit(std::move(packet), nullptr, {});
+  if (impairment_ == nullptr) [[likely]]
+    transmit(std::move(packet), nullptr, {});
   else send_impaired(std::move(packet));
 }
 
@@ -83,7 +84,8 @@ void Link::transmit(PacketPtr packet, const FrameId* id, const Impairment::Verdi
   if (wire_trace_.on(points::wire)) trace_send(*packet, start, arrival + fate.delay + fate.reorder, length);
   if (fate.delay > Picos{0}) {
     delayed_.add();
-    event_trace_.instant(points::delay, packet->cause, now, id->qpn, id->psn, id->opcode, static_cast<std::uint64_t>(fate.delay.n));
+    event_trace_.instant(points::delay, packet->cause, now, id->qpn, id->psn, id->opcode,
+                         static_cast<std::uint64_t>(fate.delay.n));
   }
   arrival = max(arrival + fate.delay, last_arrival_);
   if (fate.corrupt) {
@@ -97,7 +99,8 @@ void Link::transmit(PacketPtr packet, const FrameId* id, const Impairment::Verdi
     packet.reset();
   } else if (fate.reorder > Picos{0}) {
     reordered_.add();
-    event_trace_.instant(points::reorder, packet->cause, now, id->qpn, id->psn, id->opcode, static_cast<std::uint64_t>(fate.reorder.n));
+    event_trace_.instant(points::reorder, packet->cause, now, id->qpn, id->psn, id->opcode,
+                         static_cast<std::uint64_t>(fate.reorder.n));
     const Late late{arrival + fate.reorder, {}};
     const auto at = std::find_if(late_.begin(), late_.end(), [&](const Late& l) { return l.arrival <= late.arrival; });
     late_.insert(at, Late{late.arrival, std::move(packet)});
@@ -128,7 +131,8 @@ void Link::settle(Picos t) {
 
 std::uint64_t Link::queued_bytes() const {
   std::uint64_t bytes = waiting_bytes_;
-  for (std::size_t i = started_; i < flight_.size() && flight_[i].start <= context_.now(); ++i) bytes -= flight_[i].length;
+  for (std::size_t i = started_; i < flight_.size() && flight_[i].start <= context_.now(); ++i)
+    bytes -= flight_[i].length;
   return bytes;
 }
 
@@ -154,7 +158,8 @@ void Link::deliver(PacketPtr packet) {
 void Link::trace_send(Packet& packet, Picos start, Picos arrival, std::uint64_t bytes) {
   const FrameId id = identify(packet);
   trace_frame(packet, start, true);
-  packet.cause.parent = wire_trace_.span(points::wire, packet.cause, context_.now(), start, arrival, id.qpn, id.psn, id.opcode, bytes);
+  packet.cause.parent =
+      wire_trace_.span(points::wire, packet.cause, context_.now(), start, arrival, id.qpn, id.psn, id.opcode, bytes);
 }
 
 void Link::trace_frame(const Packet& packet, Picos t, bool transmit) {

@@ -26,13 +26,17 @@ struct LinkConfig {
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
     v("rate", c.rate, "data rate of the MAC", sim::spec("IEEE 802.3, 100 GbE"), sim::Range{1e6, 1e13});
-    v("propagation", c.propagation, "time of flight through the cable", sim::spec("5 ns per metre, 1 m"), sim::Range{0, 1e12});
-    v("phy_latency", c.phy_latency, "MAC, PCS and FEC of both ends, once per frame", sim::measured("residue of ib_send_lat of a ConnectX-5 back to back"), sim::Range{0, 1e12});
+    v("propagation", c.propagation, "time of flight through the cable", sim::spec("5 ns per metre, 1 m"),
+      sim::Range{0, 1e12});
+    v("phy_latency", c.phy_latency, "MAC, PCS and FEC of both ends, once per frame",
+      sim::measured("residue of ib_send_lat of a ConnectX-5 back to back"), sim::Range{0, 1e12});
     v("preamble", c.preamble, "preamble and start-of-frame delimiter", sim::spec("IEEE 802.3"), sim::Range{0, 64});
     v("fcs", c.fcs, "frame check sequence", sim::spec("IEEE 802.3"), sim::Range{0, 64});
     v("gap", c.gap, "inter-packet gap", sim::spec("IEEE 802.3"), sim::Range{0, 1024});
-    v("min_frame", c.min_frame, "shortest frame, FCS included; shorter ones are padded on the wire", sim::spec("IEEE 802.3"), sim::Range{0, 9000});
-    v("impairment", c.impairment, "loss, corruption, duplication, delay and reordering", sim::assumed("an undisturbed link"));
+    v("min_frame", c.min_frame, "shortest frame, FCS included; shorter ones are padded on the wire",
+      sim::spec("IEEE 802.3"), sim::Range{0, 9000});
+    v("impairment", c.impairment, "loss, corruption, duplication, delay and reordering",
+      sim::assumed("an undisturbed link"));
   }
 };
 
@@ -82,11 +86,11 @@ class Link : public sc_core::sc_module, public PacketPort {
   const LinkConfig config_;
   sim::RateMeter meter_;
   sim::Pool<Packet>& packets_;
-  sim::Picos free_at_{0};          ///< end of the last frame's gap
+  sim::Picos free_at_{0};  ///< end of the last frame's gap
   sim::Picos last_arrival_{0};
-  sim::Ring<InFlight> flight_;     ///< by arrival
-  std::vector<Late> late_;         ///< overtaken packets, by arrival, latest first
-  std::size_t started_ = 0;        ///< entries at the front of flight_ that are on the wire
+  sim::Ring<InFlight> flight_;  ///< by arrival
+  std::vector<Late> late_;      ///< overtaken packets, by arrival, latest first
+  std::size_t started_ = 0;     ///< entries at the front of flight_ that are on the wire
   std::uint64_t waiting_bytes_ = 0;
   std::uint32_t serial_ = 0;
   std::unique_ptr<Impairment> impairment_;
@@ -99,7 +103,7 @@ class Link : public sc_core::sc_module, public PacketPort {
   sim::Counter& reordered_;
   sim::BusyTime& busy_;
   sim::trace::Source wire_trace_, rx_trace_, queue_trace_, event_trace_;
-  std::vector<std::byte> frame_;   ///< gathered bytes, while tracing
+  std::vector<std::byte> frame_;  ///< gathered bytes, while tracing
 };
 
 }  // namespace fabric

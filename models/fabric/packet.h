@@ -31,7 +31,7 @@ struct Packet {
   std::uint32_t payload_offset = 0;
 
   sim::trace::Cause cause;
-  std::uint32_t serial = 0;          ///< per-sender count, for traces
+  std::uint32_t serial = 0;  ///< per-sender count, for traces
 
   std::span<std::byte> header_bytes() { return {header.data(), header_length}; }
   std::span<const std::byte> header_bytes() const { return {header.data(), header_length}; }

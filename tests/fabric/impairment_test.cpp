@@ -10,8 +10,8 @@ namespace fabric {
 namespace {
 
 using namespace sim::literals;
-using sim::Picos;
 using hca::wire::ParseError;
+using sim::Picos;
 
 struct Bench {
   explicit Bench(const ImpairmentConfig& impairment, std::uint64_t seed = 1)
@@ -107,7 +107,8 @@ TEST(Impairment, corruption_flips_one_bit_of_this_packet_only) {
   std::vector<std::byte> after(frame_length);
   b.far.arrivals[0].second->write_to(after);
   int bits = 0;
-  for (std::size_t i = 0; i < before.size(); ++i) bits += std::popcount(std::to_integer<unsigned>(before[i] ^ after[i]));
+  for (std::size_t i = 0; i < before.size(); ++i)
+    bits += std::popcount(std::to_integer<unsigned>(before[i] ^ after[i]));
   EXPECT_EQ(bits, 1);
   for (unsigned i = 0; i < 2000; ++i) ASSERT_EQ(shared.data()[i], static_cast<std::byte>(i));
 }

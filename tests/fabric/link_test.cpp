@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "fixture.h"
 #include "fabric/trace_points.h"
+#include "fixture.h"
 
 namespace fabric {
 namespace {
@@ -11,7 +11,9 @@ using namespace sim::literals;
 using sim::Picos;
 
 struct Bench {
-  explicit Bench(const LinkConfig& config = {}) : link("link", context, config, "fabric.a_to_b"), far("far", context) { link.out(far); }
+  explicit Bench(const LinkConfig& config = {}) : link("link", context, config, "fabric.a_to_b"), far("far", context) {
+    link.out(far);
+  }
   void send(std::uint32_t psn, std::uint32_t length) {
     PacketPtr p = link.make_packet();
     fill(*p, context, psn, length);
@@ -128,11 +130,14 @@ struct Recorder : sim::trace::Sink {
     Picos t;
     std::vector<std::byte> bytes;
   };
-  explicit Recorder(std::vector<sim::trace::Span>& s, std::vector<Frame>& f, std::vector<std::pair<Picos, std::int64_t>>& l)
+  explicit Recorder(std::vector<sim::trace::Span>& s, std::vector<Frame>& f,
+                    std::vector<std::pair<Picos, std::int64_t>>& l)
       : spans(s), frames(f), levels(l) {}
   void on(const sim::trace::Span& s) override { spans.push_back(s); }
   void on(const sim::trace::Level& l) override { levels.emplace_back(l.t, l.value); }
-  void on(const sim::trace::PacketRecord& p) override { frames.push_back({p.transmit, p.t, {p.bytes.begin(), p.bytes.end()}}); }
+  void on(const sim::trace::PacketRecord& p) override {
+    frames.push_back({p.transmit, p.t, {p.bytes.begin(), p.bytes.end()}});
+  }
   void close(Picos) override {}
   using Sink::on;
   std::vector<sim::trace::Span>& spans;

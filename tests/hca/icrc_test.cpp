@@ -29,7 +29,8 @@ struct Vector {
 };
 const Vector kVectors[] = {
     {"V1 UC SEND_ONLY",
-     "45010040 04784000 4011b4d5 c0a80007 c0a80007 c00012b7 002caca2 2460ffff 000000d3 00cf1710 4630818b e28935d9 0e9a9550 "
+     "45010040 04784000 4011b4d5 c0a80007 c0a80007 c00012b7 002caca2 2460ffff 000000d3 00cf1710 4630818b e28935d9 "
+     "0e9a9550 "
      "5401be88 5e500000",
      "78f353f3"},
     {"V2 CNP",
@@ -37,13 +38,15 @@ const Vector kVectors[] = {
      "00000000 00000000 00000000 00000000",
      "82fd002a"},
     {"V3 RC WRITE_ONLY",
-     "45000044 00004000 401126a7 0a000001 0a000002 c00112b7 00300000 0a40ffff 00000102 80000010 00007f00 00001000 00001a01 "
+     "45000044 00004000 401126a7 0a000001 0a000002 c00112b7 00300000 0a40ffff 00000102 80000010 00007f00 00001000 "
+     "00001a01 "
      "00000008 00010203 04050607",
      "c9bf92cd"},
     {"V4 RC ACK", "45000030 00004000 401126bb 0a000002 0a000001 c00112b7 001c0000 1140ffff 00000101 00000010 1f000001",
      "ccfed1d2"},
     {"V5 IPv6 RC SEND_ONLY",
-     "60000000 001c1140 fe800000 00000000 00000000 00000001 fe800000 00000000 00000000 00000002 c00112b7 001c0000 0440ffff "
+     "60000000 001c1140 fe800000 00000000 00000000 00000001 fe800000 00000000 00000000 00000002 c00112b7 001c0000 "
+     "0440ffff "
      "00000102 80000010 41424344",
      "6e1aacdc"},
 };
@@ -56,7 +59,8 @@ std::vector<std::byte> wire_order(std::uint32_t crc) {
 
 // The frame of a vector, with an Ethernet header in front.
 std::vector<std::byte> frame_of(const Vector& v) {
-  std::vector<std::byte> f = bytes(v.packet[0] == '6' ? "020000000002 020000000001 86dd" : "020000000002 020000000001 0800");
+  std::vector<std::byte> f =
+      bytes(v.packet[0] == '6' ? "020000000002 020000000001 86dd" : "020000000002 020000000001 0800");
   for (const std::byte b : bytes(v.packet)) f.push_back(b);
   for (const std::byte b : bytes(v.icrc)) f.push_back(b);
   return f;

@@ -52,7 +52,9 @@ Headers sample(std::uint8_t opcode) {
   return h;
 }
 
-std::uint32_t payload_for(const OpcodeInfo& op) { return op.payload == PayloadRule::none ? 0 : op.payload == PayloadRule::full ? 256 : 61; }
+std::uint32_t payload_for(const OpcodeInfo& op) {
+  return op.payload == PayloadRule::none ? 0 : op.payload == PayloadRule::full ? 256 : 61;
+}
 
 struct Bench {
   fabric::Packet build(FrameTemplate t, const Headers& h, std::uint32_t length) {
@@ -104,14 +106,18 @@ TEST(Psn, wraps_and_compares_modulo_2_to_24) {
 TEST(Wire, header_sizes_and_offsets) {
   std::array<std::byte, 28> b{};
   sample(0).bth.encode(b.data());
-  EXPECT_EQ(hex({b.data(), 12}), "0080812300123456" "80fedcba");
+  EXPECT_EQ(hex({b.data(), 12}),
+            "0080812300123456"
+            "80fedcba");
   Bth bth;
   bth.opcode = 0x65;
   bth.pad = 3;
   bth.fecn = true;
   bth.becn = true;
   bth.encode(b.data());
-  EXPECT_EQ(hex({b.data(), 12}), "6570ffffc0000000" "00000000");
+  EXPECT_EQ(hex({b.data(), 12}),
+            "6570ffffc0000000"
+            "00000000");
   sample(0).reth.encode(b.data());
   EXPECT_EQ(hex({b.data(), 16}), "0102030405060708a1a2a3a440000000");
   sample(0).atomic.encode(b.data());
@@ -132,16 +138,16 @@ TEST(Wire, opcode_table) {
   };
   using R = PayloadRule;
   const Row rows[] = {
-      {0x00, 0, R::full, true, false},  {0x01, 0, R::full, false, false}, {0x02, 0, R::some, false, true},
-      {0x03, 4, R::some, false, true},  {0x04, 0, R::any, true, true},    {0x05, 4, R::any, true, true},
-      {0x06, 16, R::full, false, false}, {0x07, 0, R::full, false, false}, {0x08, 0, R::some, false, false},
-      {0x09, 4, R::some, true, true},   {0x0A, 16, R::any, false, false}, {0x0B, 20, R::any, true, true},
-      {0x0C, 16, R::none, false, false}, {0x0D, 4, R::full, false, false}, {0x0E, 0, R::full, false, false},
-      {0x0F, 4, R::some, false, false}, {0x10, 4, R::any, false, false},  {0x11, 4, R::none, false, false},
+      {0x00, 0, R::full, true, false},   {0x01, 0, R::full, false, false},  {0x02, 0, R::some, false, true},
+      {0x03, 4, R::some, false, true},   {0x04, 0, R::any, true, true},     {0x05, 4, R::any, true, true},
+      {0x06, 16, R::full, false, false}, {0x07, 0, R::full, false, false},  {0x08, 0, R::some, false, false},
+      {0x09, 4, R::some, true, true},    {0x0A, 16, R::any, false, false},  {0x0B, 20, R::any, true, true},
+      {0x0C, 16, R::none, false, false}, {0x0D, 4, R::full, false, false},  {0x0E, 0, R::full, false, false},
+      {0x0F, 4, R::some, false, false},  {0x10, 4, R::any, false, false},   {0x11, 4, R::none, false, false},
       {0x12, 12, R::none, false, false}, {0x13, 28, R::none, false, false}, {0x14, 28, R::none, false, false},
-      {0x16, 4, R::some, false, true},  {0x17, 4, R::any, true, true},    {0x2B, 20, R::any, true, true},
-      {0x64, 8, R::any, true, true},    {0x65, 12, R::any, true, true},   {0xA4, 4, R::any, true, true},
-      {0xAC, 20, R::none, false, false}, {0xB1, 4, R::none, false, false}, {0x81, 16, R::none, false, false},
+      {0x16, 4, R::some, false, true},   {0x17, 4, R::any, true, true},     {0x2B, 20, R::any, true, true},
+      {0x64, 8, R::any, true, true},     {0x65, 12, R::any, true, true},    {0xA4, 4, R::any, true, true},
+      {0xAC, 20, R::none, false, false}, {0xB1, 4, R::none, false, false},  {0x81, 16, R::none, false, false},
   };
   for (const Row& r : rows) {
     const OpcodeInfo& o = opcode_info(static_cast<std::uint8_t>(r.opcode));
@@ -231,8 +237,8 @@ void expect_equal(const Headers& a, const Headers& b, const OpcodeInfo& op) {
     EXPECT_TRUE(a.reth.va == b.reth.va && a.reth.rkey == b.reth.rkey && a.reth.length == b.reth.length);
   }
   if (op.has(kHasAtomicEth)) {
-    EXPECT_TRUE(a.atomic.va == b.atomic.va && a.atomic.rkey == b.atomic.rkey && a.atomic.swap_add == b.atomic.swap_add &&
-                a.atomic.compare == b.atomic.compare);
+    EXPECT_TRUE(a.atomic.va == b.atomic.va && a.atomic.rkey == b.atomic.rkey &&
+                a.atomic.swap_add == b.atomic.swap_add && a.atomic.compare == b.atomic.compare);
   }
   if (op.has(kHasAeth)) {
     EXPECT_TRUE(a.aeth.syndrome == b.aeth.syndrome && a.aeth.msn == b.aeth.msn);
@@ -278,7 +284,10 @@ TEST(Frame, every_opcode_survives_build_parse_and_load_on_every_path) {
 TEST(Frame, extended_headers_lie_in_wire_order) {
   Bench b;
   const fabric::Packet p = b.build(FrameTemplate(path_v4()), sample(make_opcode(kXrc, kWriteOnlyImm)), 0);
-  EXPECT_EQ(hex(p.header_bytes().subspan(14 + 20 + 8 + 12)), "0000beef" "0102030405060708a1a2a3a440000000" "aabbccdd");
+  EXPECT_EQ(hex(p.header_bytes().subspan(14 + 20 + 8 + 12)),
+            "0000beef"
+            "0102030405060708a1a2a3a440000000"
+            "aabbccdd");
 }
 
 // S-ROCE-5
@@ -354,7 +363,8 @@ ParseError judge(Bench& b, F&& change, std::uint8_t opcode = kSendOnly, std::uin
   if (frame.size() >= 58 && frame[12] == std::byte{8}) {
     frame[24] = frame[25] = std::byte{0};
     std::uint32_t sum = 0;
-    for (std::size_t i = 14; i < 34; i += 2) sum += std::to_integer<std::uint32_t>(frame[i]) << 8 | std::to_integer<std::uint32_t>(frame[i + 1]);
+    for (std::size_t i = 14; i < 34; i += 2)
+      sum += std::to_integer<std::uint32_t>(frame[i]) << 8 | std::to_integer<std::uint32_t>(frame[i + 1]);
     while (sum >> 16 != 0) sum = (sum & 0xFFFF) + (sum >> 16);
     frame[24] = static_cast<std::byte>(~sum >> 8 & 0xFF);
     frame[25] = static_cast<std::byte>(~sum & 0xFF);
@@ -386,11 +396,15 @@ TEST(Frame, each_defect_has_its_reason) {
   EXPECT_EQ(judge(b, set(39, 0)), ParseError::udp_length);
   EXPECT_EQ(judge(b, [](F& f) { f[43] |= std::byte{1}; }), ParseError::bth_version);
   EXPECT_EQ(judge(b, set(42, 0x15)), ParseError::opcode);
-  EXPECT_EQ(judge(b, set(42, kReadRequest)), ParseError::length);          // payload where none is allowed
+  EXPECT_EQ(judge(b, set(42, kReadRequest)), ParseError::length);              // payload where none is allowed
   EXPECT_EQ(judge(b, set(42, kSendFirst), kSendOnly, 0), ParseError::length);  // no payload where one is needed
   EXPECT_EQ(judge(b, set(42, kFetchAdd), kSendOnly, 0), ParseError::length);   // headers do not fit
-  EXPECT_EQ(judge(b, [](F& f) { f[43] &= std::byte{0xCF}; }, kSendOnly, 60), ParseError::none);
-  EXPECT_EQ(judge(b, [](F& f) { f[43] |= std::byte{0x10}; }, kSendOnly, 60), ParseError::pad);  // last payload byte is not a zero
+  EXPECT_EQ(judge(
+                b, [](F& f) { f[43] &= std::byte{0xCF}; }, kSendOnly, 60),
+            ParseError::none);
+  EXPECT_EQ(judge(
+                b, [](F& f) { f[43] |= std::byte{0x10}; }, kSendOnly, 60),
+            ParseError::pad);  // last payload byte is not a zero
   EXPECT_EQ(judge(b, [](F& f) { f[f.size() - 5] = std::byte{1}; }), ParseError::pad);
 }
 
@@ -451,8 +465,10 @@ TEST(Frame, random_bytes_never_crash_the_parser) {
   std::mt19937 random(7);
   const auto good = frame_of(b.build(FrameTemplate(path_v6()), sample(make_opcode(kXrc, kCompareSwap)), 0));
   for (int i = 0; i < 200'000; ++i) {
-    std::vector<std::byte> frame(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(random() % (good.size() + 1)));
-    for (unsigned k = random() % 4; k-- > 0 && !frame.empty();) frame[random() % frame.size()] = static_cast<std::byte>(random());
+    std::vector<std::byte> frame(good.begin(),
+                                 good.begin() + static_cast<std::ptrdiff_t>(random() % (good.size() + 1)));
+    for (unsigned k = random() % 4; k-- > 0 && !frame.empty();)
+      frame[random() % frame.size()] = static_cast<std::byte>(random());
     fabric::Packet p;
     Parsed out;
     if (load_frame(frame, p, b.buffers) == ParseError::none) (void)parse(p, out);

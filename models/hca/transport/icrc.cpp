@@ -56,7 +56,8 @@ std::uint32_t icrc(const fabric::Packet& packet, std::size_t l3_offset) {
   std::memcpy(masked.data(), ip, length);
   mask(ip, masked.data());
   std::uint32_t crc = libdeflate_crc32(kSeed, masked.data(), length);
-  if (packet.payload_length != 0) crc = libdeflate_crc32(crc, packet.payload.data() + packet.payload_offset, packet.payload_length);
+  if (packet.payload_length != 0)
+    crc = libdeflate_crc32(crc, packet.payload.data() + packet.payload_offset, packet.payload_length);
   if (packet.pad != 0) {
     constexpr std::array<std::byte, 4> kZeros{};
     crc = libdeflate_crc32(crc, kZeros.data(), packet.pad);

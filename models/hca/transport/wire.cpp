@@ -215,9 +215,7 @@ void Udp::encode(std::byte* to) const {
   store16(to + 4, length);
   store16(to + 6, checksum);
 }
-Udp Udp::decode(const std::byte* from) {
-  return {load16(from), load16(from + 2), load16(from + 4), load16(from + 6)};
-}
+Udp Udp::decode(const std::byte* from) { return {load16(from), load16(from + 2), load16(from + 4), load16(from + 6)}; }
 
 void Bth::encode(std::byte* to) const {
   store8(to, opcode);

@@ -17,9 +17,10 @@
 
 namespace hca::wire {
 
-inline constexpr std::size_t kEthernetSize = 14, kVlanSize = 4, kIpv4Size = 20, kIpv6Size = 40, kUdpSize = 8, kBthSize = 12,
-                             kRethSize = 16, kAtomicEthSize = 28, kAethSize = 4, kAtomicAckEthSize = 8, kImmDtSize = 4,
-                             kIethSize = 4, kDethSize = 8, kXrcEthSize = 4, kCnpReservedSize = 16, kIcrcSize = 4;
+inline constexpr std::size_t kEthernetSize = 14, kVlanSize = 4, kIpv4Size = 20, kIpv6Size = 40, kUdpSize = 8,
+                             kBthSize = 12, kRethSize = 16, kAtomicEthSize = 28, kAethSize = 4, kAtomicAckEthSize = 8,
+                             kImmDtSize = 4, kIethSize = 4, kDethSize = 8, kXrcEthSize = 4, kCnpReservedSize = 16,
+                             kIcrcSize = 4;
 inline constexpr std::uint16_t kEtherTypeIpv4 = 0x0800, kEtherTypeIpv6 = 0x86DD, kEtherTypeVlan = 0x8100;
 inline constexpr std::uint8_t kIpProtocolUdp = 17;
 inline constexpr std::uint16_t kRocePort = 4791;
@@ -116,11 +117,29 @@ enum Transport : std::uint8_t { kRc = 0, kUc = 1, kRd = 2, kUd = 3, kCnpClass = 
 
 /// Operation, the low five bits of the opcode.
 enum Operation : std::uint8_t {
-  kSendFirst = 0x00, kSendMiddle = 0x01, kSendLast = 0x02, kSendLastImm = 0x03, kSendOnly = 0x04, kSendOnlyImm = 0x05,
-  kWriteFirst = 0x06, kWriteMiddle = 0x07, kWriteLast = 0x08, kWriteLastImm = 0x09, kWriteOnly = 0x0A, kWriteOnlyImm = 0x0B,
-  kReadRequest = 0x0C, kReadResponseFirst = 0x0D, kReadResponseMiddle = 0x0E, kReadResponseLast = 0x0F,
-  kReadResponseOnly = 0x10, kAcknowledge = 0x11, kAtomicAcknowledge = 0x12, kCompareSwap = 0x13, kFetchAdd = 0x14,
-  kSendLastInvalidate = 0x16, kSendOnlyInvalidate = 0x17,
+  kSendFirst = 0x00,
+  kSendMiddle = 0x01,
+  kSendLast = 0x02,
+  kSendLastImm = 0x03,
+  kSendOnly = 0x04,
+  kSendOnlyImm = 0x05,
+  kWriteFirst = 0x06,
+  kWriteMiddle = 0x07,
+  kWriteLast = 0x08,
+  kWriteLastImm = 0x09,
+  kWriteOnly = 0x0A,
+  kWriteOnlyImm = 0x0B,
+  kReadRequest = 0x0C,
+  kReadResponseFirst = 0x0D,
+  kReadResponseMiddle = 0x0E,
+  kReadResponseLast = 0x0F,
+  kReadResponseOnly = 0x10,
+  kAcknowledge = 0x11,
+  kAtomicAcknowledge = 0x12,
+  kCompareSwap = 0x13,
+  kFetchAdd = 0x14,
+  kSendLastInvalidate = 0x16,
+  kSendOnlyInvalidate = 0x17,
 };
 constexpr std::uint8_t make_opcode(Transport t, std::uint8_t operation) {
   return static_cast<std::uint8_t>(t << 5 | operation);
@@ -129,10 +148,27 @@ inline constexpr std::uint8_t kCnp = 0x81;
 
 /// Headers after the BTH, as bits of OpcodeInfo::headers, in wire order.
 enum HeaderBit : std::uint16_t {
-  kHasXrcEth = 1, kHasDeth = 2, kHasReth = 4, kHasAtomicEth = 8, kHasAeth = 16, kHasAtomicAckEth = 32, kHasImmDt = 64,
-  kHasIeth = 128, kHasCnpReserved = 256,
+  kHasXrcEth = 1,
+  kHasDeth = 2,
+  kHasReth = 4,
+  kHasAtomicEth = 8,
+  kHasAeth = 16,
+  kHasAtomicAckEth = 32,
+  kHasImmDt = 64,
+  kHasIeth = 128,
+  kHasCnpReserved = 256,
 };
-enum class MessageKind : std::uint8_t { invalid, send, write, read_request, read_response, ack, atomic_ack, atomic, cnp };
+enum class MessageKind : std::uint8_t {
+  invalid,
+  send,
+  write,
+  read_request,
+  read_response,
+  ack,
+  atomic_ack,
+  atomic,
+  cnp
+};
 enum class Position : std::uint8_t { first, middle, last, only };
 /// Payload that an opcode allows (S-PKT-6).
 enum class PayloadRule : std::uint8_t { none, full, some, any };
@@ -142,9 +178,9 @@ struct OpcodeInfo {
   Position position = Position::only;
   PayloadRule payload = PayloadRule::none;
   std::uint16_t headers = 0;
-  std::uint8_t headers_size = 0;       ///< bytes of `headers`
-  bool takes_receive_wqe = false;      ///< this packet needs a receive WQE of its own (SEND: first or only)
-  bool ends_receive_wqe = false;       ///< its execution completes a receive WQE
+  std::uint8_t headers_size = 0;   ///< bytes of `headers`
+  bool takes_receive_wqe = false;  ///< this packet needs a receive WQE of its own (SEND: first or only)
+  bool ends_receive_wqe = false;   ///< its execution completes a receive WQE
   const char* name = "invalid";
   constexpr bool valid() const { return kind != MessageKind::invalid; }
   constexpr bool has(HeaderBit h) const { return (headers & h) != 0; }
@@ -178,7 +214,10 @@ constexpr bool pkeys_match(std::uint16_t a, std::uint16_t b) {
 
 enum class AethKind : std::uint8_t { ack, rnr_nak, nak, reserved };
 enum Nak : std::uint8_t {
-  kNakPsnSequence = 0x60, kNakInvalidRequest = 0x61, kNakRemoteAccess = 0x62, kNakRemoteOperational = 0x63,
+  kNakPsnSequence = 0x60,
+  kNakInvalidRequest = 0x61,
+  kNakRemoteAccess = 0x62,
+  kNakRemoteOperational = 0x63,
   kNakInvalidRd = 0x64,
 };
 /// Credit code that switches end-to-end flow control off.
@@ -189,7 +228,9 @@ constexpr AethKind aeth_kind(std::uint8_t syndrome) {
   return kinds[syndrome >> 5];
 }
 constexpr std::uint8_t ack_syndrome(std::uint8_t credit_code = kNoCredits) { return credit_code & 0x1F; }
-constexpr std::uint8_t rnr_syndrome(std::uint8_t timer_code) { return static_cast<std::uint8_t>(0x20 | (timer_code & 0x1F)); }
+constexpr std::uint8_t rnr_syndrome(std::uint8_t timer_code) {
+  return static_cast<std::uint8_t>(0x20 | (timer_code & 0x1F));
+}
 /// The low five bits: credit code, RNR timer code or NAK code.
 constexpr std::uint8_t aeth_value(std::uint8_t syndrome) { return syndrome & 0x1F; }
 /// Wait that a 5-bit RNR timer code asks for.
@@ -216,12 +257,12 @@ constexpr std::uint32_t default_flow_label(std::uint32_t local_qpn, std::uint32_
 /// Where a QP's (or address handle's) packets go.
 struct Path {
   Mac source_mac{}, destination_mac{};
-  Gid source{}, destination{};           ///< both IPv4-mapped, or neither
-  std::uint8_t traffic_class = 0;        ///< TOS on IPv4; the low two bits are ECN
+  Gid source{}, destination{};     ///< both IPv4-mapped, or neither
+  std::uint8_t traffic_class = 0;  ///< TOS on IPv4; the low two bits are ECN
   std::uint8_t hop_limit = 64;
-  std::uint32_t flow_label = 0;          ///< IPv6 header only
+  std::uint32_t flow_label = 0;  ///< IPv6 header only
   std::uint16_t udp_source_port = 0xC000;
-  std::uint16_t vlan = kNoVlan;          ///< 802.1Q tag control information
+  std::uint16_t vlan = kNoVlan;  ///< 802.1Q tag control information
 };
 
 /// Everything from the BTH on. Only the headers that the opcode names are encoded, and only those are valid after parsing.
@@ -261,20 +302,20 @@ class FrameTemplate {
 /// Why a frame is refused, in the order of the checks.
 enum class ParseError : std::uint8_t {
   none,
-  truncated,       ///< shorter than its headers
-  ether_type,      ///< neither IPv4 nor IPv6, after at most one VLAN tag
-  ip_version,      ///< version nibble disagrees with the EtherType, or IPv4 options
+  truncated,   ///< shorter than its headers
+  ether_type,  ///< neither IPv4 nor IPv6, after at most one VLAN tag
+  ip_version,  ///< version nibble disagrees with the EtherType, or IPv4 options
   ip_checksum,
   ip_fragment,
-  ip_protocol,     ///< not UDP
-  ip_length,       ///< disagrees with the bytes that are there
-  udp_port,        ///< destination is not 4791
+  ip_protocol,  ///< not UDP
+  ip_length,    ///< disagrees with the bytes that are there
+  udp_port,     ///< destination is not 4791
   udp_length,
   icrc,
-  bth_version,     ///< TVer is not 0
-  opcode,          ///< reserved
-  length,          ///< no room for the opcode's headers, or payload where none is allowed or one is needed
-  pad,             ///< payload and pad are no multiple of four, or pad bytes are not zero
+  bth_version,  ///< TVer is not 0
+  opcode,       ///< reserved
+  length,       ///< no room for the opcode's headers, or payload where none is allowed or one is needed
+  pad,          ///< payload and pad are no multiple of four, or pad bytes are not zero
 };
 std::string_view name_of(ParseError e);
 
@@ -283,8 +324,8 @@ struct Parsed {
   Headers headers;
   const OpcodeInfo* op = nullptr;
   bool ipv4 = true;
-  bool ecn_ce = false;            ///< congestion experienced (IP ECN field 11)
-  std::uint8_t l3_offset = 0;     ///< of the IP header in Packet::header
+  bool ecn_ce = false;         ///< congestion experienced (IP ECN field 11)
+  std::uint8_t l3_offset = 0;  ///< of the IP header in Packet::header
   std::uint8_t bth_offset = 0;
   std::uint16_t udp_source_port = 0;
 };

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The native trace: columnar JSON lines with exact picoseconds. The format is described in docs/trace_format.md.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "sim/trace/trace.h"
+
+namespace sim::trace {
+
+/// Sink that writes "rdmasim-cols/1" to `path`. Throws std::runtime_error with the path when the file cannot be created, and
+/// from any record or close() when it cannot be written. Memory is bounded; every complete line is valid JSON.
+std::unique_ptr<Sink> make_cols_sink(const std::filesystem::path& path);
+
+}  // namespace sim::trace

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// POSIX file output behind one buffer. A full disk shows when the buffer is written out, at the latest in close().
+#include "sim/trace/file_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace sim::trace {
+
+FileWriter::FileWriter(const std::filesystem::path& path)
+    : path_(path), buffer_(std::make_unique_for_overwrite<char[]>(kCapacity)) {
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd_ < 0) fail("cannot create");
+}
+
+FileWriter::~FileWriter() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void FileWriter::fail(const char* what) {
+  const int error = errno;
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  used_ = 0;
+  throw std::runtime_error(std::string(what) + " trace file " + path_.string() + ": " + std::strerror(error));
+}
+
+void FileWriter::flush() {
+  for (std::size_t done = 0; done < used_;) {
+    if (fd_ < 0) break;
+    const ssize_t n = ::write(fd_, buffer_.get() + done, used_ - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail("cannot write");
+    done += static_cast<std::size_t>(n);
+  }
+  used_ = 0;
+}
+
+FileWriter& FileWriter::long_text(std::string_view text) {
+  while (!text.empty()) {
+    if (used_ == kCapacity) flush();
+    const std::size_t n = std::min(text.size(), kCapacity - used_);
+    text.copy(buffer_.get() + used_, n);
+    used_ += n;
+    text.remove_prefix(n);
+  }
+  return *this;
+}
+
+FileWriter& FileWriter::quoted(std::string_view text) {
+  *this << '"';
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      *this << '\\' << c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      constexpr char kHex[] = "0123456789abcdef";
+      *this << "\\u00" << kHex[c >> 4] << kHex[c & 15];
+    } else {
+      *this << c;
+    }
+  }
+  return *this << '"';
+}
+
+FileWriter& FileWriter::compact(std::string_view json) {
+  if (json.empty()) return *this << "null";
+  bool in_string = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (in_string && c == '\\' && i + 1 < json.size()) {
+      *this << c << json[++i];
+      continue;
+    }
+    if (c == '"') in_string = !in_string;
+    if (in_string || (c != ' ' && c != '\n' && c != '\r' && c != '\t')) *this << c;
+  }
+  return *this;
+}
+
+void FileWriter::close() {
+  if (fd_ < 0) return;
+  flush();
+  if (::close(std::exchange(fd_, -1)) != 0) fail("cannot write");
+}
+
+}  // namespace sim::trace
