@@ -11,12 +11,12 @@ using sim::trace::Kind;
 using sim::trace::Point;
 
 /// A page walk: request missed, walk began (a walker was free), translation known or fault. `accesses` = memory reads.
-inline constexpr Point kWalk{"walk", Category::iommu, Kind::span, {"iova", "phys", "accesses", "fault"}};
+inline constexpr Point kWalk{"iommu.walk", Category::iommu, Kind::span, {"iova", "phys", "accesses", "fault"}};
 /// A request waited for the walk that an earlier one had begun for the same page.
-inline constexpr Point kMerged{"walk_shared", Category::iommu, Kind::span, {"iova", "phys"}};
+inline constexpr Point kMerged{"iommu.walk_shared", Category::iommu, Kind::span, {"iova", "phys"}};
 /// A request was refused; `reason` is a FaultReason.
-inline constexpr Point kFault{"fault", Category::iommu, Kind::instant, {"iova", "write", "reason"}};
+inline constexpr Point kFault{"iommu.fault", Category::iommu, Kind::instant, {"iova", "write", "reason"}};
 /// Invalidation: asked for, begun, complete (in-flight requests drained).
-inline constexpr Point kInvalidate{"invalidate", Category::iommu, Kind::span, {"iova", "pages"}};
+inline constexpr Point kInvalidate{"iommu.invalidate", Category::iommu, Kind::span, {"iova", "pages"}};
 
 }  // namespace iommu::trace_points

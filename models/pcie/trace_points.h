@@ -11,22 +11,22 @@ using sim::trace::Kind;
 using sim::trace::Point;
 
 /// A TLP on one direction of a link: handed over, first byte sent, received. One point per type, so that lanes show names.
-inline constexpr Point kMRd{"MRd", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
-inline constexpr Point kMWr{"MWr", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
-inline constexpr Point kCpl{"Cpl", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
-inline constexpr Point kCplD{"CplD", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
-inline constexpr Point kMsg{"Msg", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
+inline constexpr Point kMRd{"pcie.MRd", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
+inline constexpr Point kMWr{"pcie.MWr", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
+inline constexpr Point kCpl{"pcie.Cpl", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
+inline constexpr Point kCplD{"pcie.CplD", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
+inline constexpr Point kMsg{"pcie.Msg", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
 /// A TLP waited for flow-control credits or behind one that did.
-inline constexpr Point kCreditStall{"credit_stall", Category::pcie, Kind::span, {"class", "length", "data_credits"}};
+inline constexpr Point kCreditStall{"pcie.credit_stall", Category::pcie, Kind::span, {"class", "length", "data_credits"}};
 /// A DMA read in the root complex: arrived, memory access started, data read.
-inline constexpr Point kDmaRead{"dma_read", Category::pcie, Kind::span, {"tag", "length", "address", "status"}};
+inline constexpr Point kDmaRead{"pcie.dma_read", Category::pcie, Kind::span, {"tag", "length", "address", "status"}};
 /// A DMA write in the root complex: arrived, translated, visible in memory.
-inline constexpr Point kDmaWrite{"dma_write", Category::pcie, Kind::span, {"length", "iova", "phys"}};
+inline constexpr Point kDmaWrite{"pcie.dma_write", Category::pcie, Kind::span, {"length", "iova", "phys"}};
 /// A DMA access that was refused: status is that of the completion (0 for a dropped write).
-inline constexpr Point kDmaFault{"dma_fault", Category::pcie, Kind::instant, {"type", "length", "address", "status"}};
+inline constexpr Point kDmaFault{"pcie.dma_fault", Category::pcie, Kind::instant, {"type", "length", "address", "status"}};
 /// The root complex hands an interrupt message to the CPU side.
-inline constexpr Point kInterrupt{"interrupt", Category::pcie, Kind::instant, {"address", "data"}};
+inline constexpr Point kInterrupt{"pcie.interrupt", Category::pcie, Kind::instant, {"address", "data"}};
 /// The endpoint sends an MSI-X message, or (masked) sets the pending bit.
-inline constexpr Point kMsix{"msix", Category::pcie, Kind::instant, {"vector", "data", "masked"}};
+inline constexpr Point kMsix{"pcie.msix", Category::pcie, Kind::instant, {"vector", "data", "masked"}};
 
 }  // namespace pcie::trace_points
