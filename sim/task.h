@@ -270,6 +270,27 @@ class Semaphore {
   Ring<Acquire*> waiters_;
 };
 
+/// A condition that flows wait for: notify() wakes all that wait now, in the order in which they came.
+class Signal {
+ public:
+  Signal() = default;
+  Signal(Signal&&) = default;
+  Signal& operator=(Signal&&) = default;
+  struct Wait {
+    Signal& s;
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> h) { s.waiters_.push_back(h); }
+    void await_resume() const noexcept {}
+  };
+  Wait wait() { return {*this}; }
+  void notify() {
+    for (std::size_t n = waiters_.size(); n > 0; --n) waiters_.pop_front().resume();
+  }
+
+ private:
+  Ring<std::coroutine_handle<>> waiters_;
+};
+
 /// Awaitable pause; see Context::delay().
 struct Delay {
   Scheduler& scheduler;

@@ -42,7 +42,8 @@ std::vector<std::string> names_in(const std::vector<fs::path>& directories) {
 /// Follows the chain of profiles from a file on.
 class ProfileChain {
  public:
-  ProfileChain(ScenarioDocument& document, sim::ConfigErrors& errors) : document_(document), errors_(errors) {}
+  ProfileChain(ScenarioDocument& document, const DocumentRules& rules, sim::ConfigErrors& errors)
+      : document_(document), rules_(rules), errors_(errors) {}
 
   /// The merged profile that `name` names in `from`; an empty object after a mistake.
   sim::Json load(const sim::Json& name, const char* key, const fs::path& from) {
@@ -73,6 +74,7 @@ class ProfileChain {
     sim::Json merged = none;
     if (const sim::Json* base = profile->find("base")) merged = load(*base, "base", path);
     for (const char* k : {"base", "description", "$schema"}) profile->erase(k);
+    refuse_foreign_sections(*profile);
     sim::merge(merged, *profile);
     return merged;
   }
@@ -103,22 +105,54 @@ class ProfileChain {
     return {};
   }
 
+  /// Takes out the members that are not sections of a profile.
+  void refuse_foreign_sections(sim::Json& profile) {
+    const auto known = [&](const sim::Json::Member& m) {
+      return std::ranges::find(rules_.profile_sections, m.key) != rules_.profile_sections.end();
+    };
+    for (const sim::Json::Member& m : profile.members())
+      if (!known(m))
+        errors_.add(m.key_origin, {}, "a profile has no section \"" + m.key + "\"" + sim::did_you_mean(m.key, rules_.profile_sections) +
+                                          " (it describes a machine: " + sim::quoted_list(rules_.profile_sections) + ")");
+    std::erase_if(profile.members(), [&](const sim::Json::Member& m) { return !known(m); });
+  }
+
   ScenarioDocument& document_;
+  const DocumentRules& rules_;
   sim::ConfigErrors& errors_;
   std::vector<fs::path> visited_;
 };
 
-void inherit_elements(sim::Json& root, const DocumentRules& rules) {
+/// Gives the document the lists it leaves out, with empty elements, so that flags can reach into them.
+void add_missing_lists(sim::Json& root, const DocumentRules& rules, const sim::Json& defaults) {
   for (const auto& [list, pattern] : rules.inherit) {
-    sim::Json* elements = root.find(list);
-    const sim::Json* base = root.find(pattern);
-    if (elements == nullptr || !elements->is_array() || base == nullptr || !base->is_object()) continue;
-    for (sim::Json& element : elements->items()) {
-      if (!element.is_object()) continue;
-      sim::Json merged = *base;
-      sim::merge(merged, element);
-      element = std::move(merged);
+    const sim::Json* standard = defaults.find(list);
+    if (root.find(list) != nullptr || standard == nullptr || !standard->is_array()) continue;
+    sim::Json elements = sim::Json::array();
+    elements.origin = root.origin;
+    for (std::size_t i = 0; i < standard->items().size(); ++i) {
+      elements.push_back(sim::Json::object());
+      elements.items().back().origin = root.origin;
     }
+    root[list] = std::move(elements);
+  }
+}
+
+void inherit_elements(ScenarioDocument& document, const DocumentRules& rules) {
+  for (const auto& [list, pattern] : rules.inherit) {
+    const sim::Json* base = document.root.find(pattern);
+    if (base == nullptr) continue;
+    sim::Json* elements = document.root.find(list);
+    if (base->is_object() && elements != nullptr && elements->is_array()) {
+      for (sim::Json& element : elements->items()) {
+        if (!element.is_object()) continue;
+        sim::Json merged = *base;
+        sim::merge(merged, element);
+        element = std::move(merged);
+      }
+    }
+    document.patterns[pattern] = *base;
+    document.root.erase(pattern);
   }
 }
 
@@ -187,12 +221,13 @@ ScenarioDocument load_document(const fs::path& file, const Overrides& overrides,
   scenario->erase("$schema");
   for (const std::string& s : overrides.sets)
     if (is_set_of(s, "profile")) sim::apply_set(*scenario, s, defaults, errors);
-  if (const sim::Json* profile = scenario->find("profile")) out.root = ProfileChain(out, errors).load(*profile, "profile", file);
+  if (const sim::Json* profile = scenario->find("profile")) out.root = ProfileChain(out, rules, errors).load(*profile, "profile", file);
   scenario->erase("profile");
   sim::merge(out.root, *scenario);
+  add_missing_lists(out.root, rules, defaults);
   for (const std::string& s : overrides.sets)
     if (!is_set_of(s, "profile")) sim::apply_set(out.root, s, defaults, errors);
-  inherit_elements(out.root, rules);
+  inherit_elements(out, rules);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,13 +18,17 @@ struct Overrides {
 
 /// How the parts of a document relate; properties of the format, not of one file.
 struct DocumentRules {
-  /// {list, template}: each element of the list inherits from the template object beside it ({"hosts", "host"}).
+  /// {list, pattern}: each element of the list inherits from the pattern object beside it ({"hosts", "host"}). A document
+  /// without the list gets as many elements as `defaults` has.
   std::vector<std::pair<std::string, std::string>> inherit;
+  /// What a profile may contain beside "base" and "description".
+  std::vector<std::string> profile_sections;
 };
 
 /// A scenario after inheritance and overrides, before binding. Each value knows the file or flag that it came from.
 struct ScenarioDocument {
   sim::Json root = sim::Json::object();
+  std::map<std::string, sim::Json> patterns;  ///< what `rules.inherit` consumed, by key
   std::filesystem::path file;
   std::vector<std::string> profiles;  ///< the scenario's profile, its base, that one's base, …
 };
@@ -45,21 +50,9 @@ std::vector<LibraryEntry> list_scenarios();
 /// the overrides. A profile NAME is NAME.json in profiles/ beside the scenario, in a directory above it, or in
 /// scenario_directories(); a name with a slash is a path relative to the file that names it. `defaults` are the
 /// effective values of an empty document, for --set into lists that the document leaves out.
-/// Mistakes are collected in `errors`; what could be read is returned all the same.
+/// Mistakes are collected in `errors`; what could be read is returned all the same. The patterns of `rules.inherit` are
+/// moved out of the root.
 ScenarioDocument load_document(const std::filesystem::path& file, const Overrides& overrides, const DocumentRules& rules,
                                const sim::Json& defaults, sim::ConfigErrors& errors);
-
-/// The document bound to `Config`. Throws sim::ConfigFailure with every mistake of all files and flags.
-template <class Config>
-Config load_bound(const std::filesystem::path& file, const Overrides& overrides, const DocumentRules& rules,
-                  ScenarioDocument* document = nullptr) {
-  sim::ConfigErrors errors;
-  ScenarioDocument d = load_document(file, overrides, rules, sim::to_json(Config{}), errors);
-  Config config;
-  if (errors.empty()) sim::read_config(d.root, config, errors);
-  if (!errors.empty()) throw sim::ConfigFailure(std::move(errors));
-  if (document != nullptr) *document = std::move(d);
-  return config;
-}
 
 }  // namespace sys

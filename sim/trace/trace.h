@@ -48,6 +48,7 @@ struct Point {
 struct Cause {
   MsgId msg = 0;
   std::uint64_t parent = 0;
+  bool critical = true;  ///< on the message's critical path: whoever finishes this may mark the journey
 };
 
 enum class TrackKind : std::uint8_t { exclusive, pipelined, counter, state, instant };
