@@ -23,6 +23,8 @@ class Tree(unittest.TestCase):
             f.write(text)
 
     def found(self, name):
+        check.files.cache_clear()
+        check.read.cache_clear()
         return list(check.CHECKS[name](self.root))
 
     def test_includes(self):
