@@ -60,7 +60,7 @@ void Endpoint::receive(TlpPtr tlp) {
 }
 
 void Endpoint::register_write(std::uint64_t offset, TlpPtr tlp) {
-  context_.journeys.mark(tlp->cause.msg, sim::Stage::pcie_down, context_.now());
+  if (tlp->cause.critical) context_.journeys.mark(tlp->cause.msg, sim::Stage::pcie_down, context_.now());
   if (!in_table(offset)) {
     function->bar_write(offset, tlp->bytes(), tlp->cause, tlp->t_enqueued);
     return;

@@ -165,7 +165,7 @@ void RootComplex::commit_due() {
       interrupts->interrupt(tlp.address, data, tlp.cause);
     } else if (memory_.contains(w.phys, tlp.length)) {
       memory_.write(w.phys, tlp.bytes(), tlp.cause);
-      context_.journeys.mark(tlp.cause.msg, sim::Stage::visible, now);
+      if (tlp.cause.critical) context_.journeys.mark(tlp.cause.msg, sim::Stage::visible, now);
     } else {
       drop(tlp);
     }
