@@ -15,14 +15,6 @@ namespace {
 std::string path(std::int32_t host, memory::CoreIndex core, const char* what) {
   return "host" + std::to_string(host) + ".cpu" + std::to_string(core) + "." + what;
 }
-inline void copy_bytes(std::byte* dst, const void* src, std::size_t n) {
-  switch (n) {
-    case 4: std::memcpy(dst, src, 4); break;
-    case 8: std::memcpy(dst, src, 8); break;
-    case 16: std::memcpy(dst, src, 16); break;
-    default: std::memcpy(dst, src, n);
-  }
-}
 }  // namespace
 
 StoreBuffer::StoreBuffer(sim::Context& context, const CoreConfig& config, memory::HostMemory& memory, std::int32_t host,
@@ -39,7 +31,7 @@ StoreBuffer::StoreBuffer(sim::Context& context, const CoreConfig& config, memory
       rng_(context.rng(path(host, core, "store_buffer"))),
       stores_(context.stats.counter(path(host, core, "stores"))),
       stalls_(context.stats.counter(path(host, core, "store_stalls"))),
-      ring_(256),
+      ring_(64),
       in_order_(sim::Picos{0} - config.store_drain_interval) {
   memory_.add_pending_stores(this, core);
 }
@@ -47,9 +39,11 @@ StoreBuffer::StoreBuffer(sim::Context& context, const CoreConfig& config, memory
 StoreBuffer::~StoreBuffer() { memory_.remove_pending_stores(this); }
 
 std::uint32_t StoreBuffer::occupancy(sim::Picos t) {
-  while (undrained_ != tail_ && entry(undrained_).drain <= t) {
-    ++undrained_;
-    trace_.level(points::store_buffer, entry(undrained_ - 1).drain, static_cast<std::int64_t>(tail_ - undrained_));
+  const std::uint64_t before = undrained_;
+  while (undrained_ != tail_ && entry(undrained_).drain <= t) ++undrained_;
+  if (trace_.on(points::store_buffer)) [[unlikely]] {
+    for (std::uint64_t i = before; i != undrained_; ++i)
+      trace_.level(points::store_buffer, entry(i).drain, static_cast<std::int64_t>(tail_ - i - 1));
   }
   return static_cast<std::uint32_t>(tail_ - undrained_);
 }
@@ -75,7 +69,7 @@ sim::Picos StoreBuffer::push(memory::Phys at, const void* src, std::size_t n, si
   e.cause = cause;
   e.n = static_cast<std::uint8_t>(n);
   e.has_event = false;
-  copy_bytes(e.bytes, src, n);
+  memory::copy_line(e.bytes, src, n);
   lines_ |= line_bits(at, n);
   memory_.note_pending(drain);
   if (memory_.watched(at)) [[unlikely]] schedule(e);

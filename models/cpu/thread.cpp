@@ -90,7 +90,7 @@ void Thread::load(const void* src, void* dst, std::size_t n) {
   SIM_CHECK(n <= kLine, "one load has at most 64 bytes");
   memory::HostMemory& memory = core_.memory();
   memory.commit_pending();
-  std::memcpy(dst, src, n);
+  memory::copy_line(static_cast<std::byte*>(dst), src, n);
   sim::Picos cost = core_.config().load_cost;
   auto* at = static_cast<const std::byte*>(src);
   auto* to = static_cast<std::byte*>(dst);

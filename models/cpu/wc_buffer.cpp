@@ -11,6 +11,7 @@
 #include <string>
 
 #include "cpu/trace_points.h"
+#include "memory/host_memory.h"
 
 namespace cpu {
 namespace {
@@ -41,7 +42,7 @@ sim::Picos WcBuffers::store(memory::Phys at, std::span<const std::byte> bytes, s
   expire(t);
   Line& line = line_for({at.v & ~63ULL}, t);
   const std::uint64_t offset = at.v & 63;
-  std::memcpy(line.bytes + offset, bytes.data(), bytes.size());
+  memory::copy_line(line.bytes + offset, bytes.data(), bytes.size());
   line.valid |= bits(bytes.size()) << offset;
   line.last_store = t;
   line.not_before = sim::max(line.not_before, not_before);

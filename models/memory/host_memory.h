@@ -51,6 +51,18 @@ struct PendingStores {
   virtual void settle(Phys at, std::uint64_t n) = 0;
 };
 
+/// memcpy of at most a cache line, by words: the compiler's own expansion for a small unknown size is slow.
+inline void copy_line(std::byte* dst, const void* src, std::size_t n) {
+  const auto* from = static_cast<const std::byte*>(src);
+  for (; n >= 8; n -= 8, dst += 8, from += 8) std::memcpy(dst, from, 8);
+  if ((n & 4) != 0) {
+    std::memcpy(dst, from, 4);
+    dst += 4;
+    from += 4;
+  }
+  for (n &= 3; n != 0; --n) *dst++ = *from++;
+}
+
 /// Number of a core on its host, for the private caches.
 using CoreIndex = std::uint8_t;
 inline constexpr CoreIndex kNoCore = 255;
@@ -80,7 +92,7 @@ class HostMemory : public sc_core::sc_module {
   void commit_store(Phys at, std::span<const std::byte> in, sim::trace::Cause cause, CoreIndex core) {
     const std::uint32_t f = index_of(at);
     Frame& frame = frames_[f];
-    std::memcpy(frame.bytes + at.offset(), in.data(), in.size());
+    copy_line(frame.bytes + at.offset(), in.data(), in.size());
     frame.owner[at.offset() / kLine] = core;
     if (!llc_.touch(f, frame.llc)) frame.llc = llc_.insert(f);
     if (frame.watch != 0) [[unlikely]] fire(f, at, in.size(), cause);

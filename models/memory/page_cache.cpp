@@ -24,7 +24,9 @@ PageCache::Hint PageCache::insert(std::uint32_t page) {
     if (used_[i] < used_[victim]) victim = i;
   tag_[victim] = page + 1;
   used_[victim] = ++clock_;
-  return static_cast<Hint>(victim + 1);
+  latest_ = static_cast<Hint>(victim + 1);
+  latest_page_ = page;
+  return latest_;
 }
 
 }  // namespace memory

@@ -23,9 +23,9 @@ TEST(Thread, CurrentIsTheRunningThreadAndNobodyInHardware) {
       EXPECT_EQ(&current(), &t);
     }, i);
   }
+  EXPECT_THROW(current(), sim::SimulatorBug);
   m.run();
   EXPECT_EQ(current_or_null(), nullptr);
-  EXPECT_THROW(current(), sim::SimulatorBug);
 }
 
 TEST(Thread, LoadCostsWhatTheCacheThatHoldsTheLineCosts) {
