@@ -115,7 +115,8 @@ sim::Picos Iommu::take_walker(sim::Picos from, sim::Picos duration) {
 
 pcie::DmaTranslation Iommu::fault(FaultRecord record, sim::Picos ready, sim::trace::Cause cause) {
   fault_count_.add();
-  trace_.instant(trace_points::kFault, cause, ready, record.at.v, record.write, static_cast<std::uint64_t>(record.reason));
+  trace_.instant(trace_points::kFault, cause, ready, record.at.v, record.write,
+                 static_cast<std::uint64_t>(record.reason));
   if (faults_.size() < config_.fault_records) faults_.push_back(record);
   else lost_fault_records_.add();
   return {std::nullopt, ready};

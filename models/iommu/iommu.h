@@ -41,16 +41,27 @@ struct IommuConfig {
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
     v("mode", c.mode, "off, passthrough or translated", sim::assumed("kernel default with the IOMMU enabled"));
-    v("passthrough_latency", c.passthrough_latency, "look-up of the device's context, in mode passthrough", sim::assumed("one cache look-up"));
-    v("hit_latency", c.hit_latency, "IOTLB look-up; paid by hits and misses", sim::measured("pcie-bench (SIGCOMM 2018): hits cost no measurable time"));
-    v("walk_access_latency", c.walk_access_latency, "path between page walker and memory, per page-table read, without the memory access itself", sim::measured("pcie-bench (SIGCOMM 2018): a miss adds 280 ns on Xeon E5-2630 v4"));
-    v("invalidation_latency", c.invalidation_latency, "invalidation command until it is complete on an idle IOMMU", sim::assumed("invalidation queue round trip without virtualisation"));
-    v("iotlb_entries", c.iotlb_entries, "translations cached", sim::measured("pcie-bench (SIGCOMM 2018): knee at a window of 64 pages"), sim::Range{1, 1 << 20});
+    v("passthrough_latency", c.passthrough_latency, "look-up of the device's context, in mode passthrough",
+      sim::assumed("one cache look-up"));
+    v("hit_latency", c.hit_latency, "IOTLB look-up; paid by hits and misses",
+      sim::measured("pcie-bench (SIGCOMM 2018): hits cost no measurable time"));
+    v("walk_access_latency", c.walk_access_latency,
+      "path between page walker and memory, per page-table read, without the memory access itself",
+      sim::measured("pcie-bench (SIGCOMM 2018): a miss adds 280 ns on Xeon E5-2630 v4"));
+    v("invalidation_latency", c.invalidation_latency, "invalidation command until it is complete on an idle IOMMU",
+      sim::assumed("invalidation queue round trip without virtualisation"));
+    v("iotlb_entries", c.iotlb_entries, "translations cached",
+      sim::measured("pcie-bench (SIGCOMM 2018): knee at a window of 64 pages"), sim::Range{1, 1 << 20});
     v("iotlb_ways", c.iotlb_ways, "associativity of the IOTLB", sim::assumed("common"), sim::Range{1, 1 << 20});
-    v("walk_cache_entries", c.walk_cache_entries, "upper page-table levels cached (0 = none)", sim::assumed("a miss costs about one memory access"), sim::Range{0, 4096});
-    v("walks_in_flight", c.walks_in_flight, "page walks at the same time; later misses queue", sim::measured("pcie-bench (SIGCOMM 2018): 19 to 22 million walks/s of 280 ns"), sim::Range{1, 1024});
-    v("large_pages", c.large_pages, "2 MiB pages are supported; when not, an entry that has the large bit faults", sim::spec("Intel VT-d specification, second-level large page support"));
-    v("fault_records", c.fault_records, "fault recording registers; faults beyond are only counted until software takes one", sim::assumed("Xeon"), sim::Range{1, 256});
+    v("walk_cache_entries", c.walk_cache_entries, "upper page-table levels cached (0 = none)",
+      sim::assumed("a miss costs about one memory access"), sim::Range{0, 4096});
+    v("walks_in_flight", c.walks_in_flight, "page walks at the same time; later misses queue",
+      sim::measured("pcie-bench (SIGCOMM 2018): 19 to 22 million walks/s of 280 ns"), sim::Range{1, 1024});
+    v("large_pages", c.large_pages, "2 MiB pages are supported; when not, an entry that has the large bit faults",
+      sim::spec("Intel VT-d specification, second-level large page support"));
+    v("fault_records", c.fault_records,
+      "fault recording registers; faults beyond are only counted until software takes one", sim::assumed("Xeon"),
+      sim::Range{1, 256});
   }
   template <class F>
   void check(F&& fail) const {
@@ -60,13 +71,13 @@ struct IommuConfig {
 
 enum class FaultReason : std::uint8_t {
   none,
-  no_root,          ///< the kernel has set no page table for the device
-  not_present,      ///< an entry on the way allows neither read nor write
+  no_root,      ///< the kernel has set no page table for the device
+  not_present,  ///< an entry on the way allows neither read nor write
   read_denied,
   write_denied,
-  large_page,       ///< large bit where large pages are not supported
-  bad_table,        ///< a page-table pointer that is no memory
-  address_width,    ///< beyond the 48 bits that four levels translate
+  large_page,     ///< large bit where large pages are not supported
+  bad_table,      ///< a page-table pointer that is no memory
+  address_width,  ///< beyond the 48 bits that four levels translate
 };
 
 struct FaultRecord {

@@ -16,10 +16,10 @@ inline constexpr std::uint64_t kLargePageSize = 1ULL << kLargePageShift;
 class Iotlb {
  public:
   struct Entry {
-    std::uint64_t page = 0;       // IOVA >> page shift
-    std::uint64_t stamp = 0;      // last use; 0 = free
-    memory::Phys base{};          // of the page
-    sim::Picos ready{0};          // the walk that brought it ends then
+    std::uint64_t page = 0;   // IOVA >> page shift
+    std::uint64_t stamp = 0;  // last use; 0 = free
+    memory::Phys base{};      // of the page
+    sim::Picos ready{0};      // the walk that brought it ends then
     std::uint16_t requester = 0;
     bool large = false, read = false, write = false;
     memory::Phys at(memory::Iova iova) const {

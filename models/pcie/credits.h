@@ -37,9 +37,7 @@ class Credits {
     returns_.push_back({at, headers, units});
   }
   /// Whether take() would succeed.
-  bool available_by(std::uint32_t data, sim::Picos by) const {
-    return available_at(data) <= by;
-  }
+  bool available_by(std::uint32_t data, sim::Picos by) const { return available_at(data) <= by; }
   /// When a TLP with `data` data credits may go, by the returns known now: 0 if it may go at once, kNever if they do
   /// not suffice.
   sim::Picos available_at(std::uint32_t data) const {

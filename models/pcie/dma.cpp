@@ -13,7 +13,8 @@ namespace {
 
 // Requests above their limit or across a 4 KiB boundary are malformed.
 bool malformed(const Tlp& tlp, std::uint32_t limit) {
-  return tlp.length == 0 || tlp.length > limit || (tlp.address & (memory::kPageSize - 1)) + tlp.length > memory::kPageSize;
+  return tlp.length == 0 || tlp.length > limit ||
+         (tlp.address & (memory::kPageSize - 1)) + tlp.length > memory::kPageSize;
 }
 
 }  // namespace
@@ -30,7 +31,8 @@ void RootComplex::dma_write(Device& device, TlpPtr tlp) {
   if (!tlp->relaxed_ordering) visible = max(visible, device.last_write);
   device.last_write = max(device.last_write, visible);
   if (trace_.on(trace_points::kDmaWrite))
-    tlp->cause.parent = trace_.span(trace_points::kDmaWrite, tlp->cause, now, t.ready, visible, tlp->length, tlp->address, t.phys->v);
+    tlp->cause.parent =
+        trace_.span(trace_points::kDmaWrite, tlp->cause, now, t.ready, visible, tlp->length, tlp->address, t.phys->v);
   post({visible, std::move(tlp), *t.phys, false});
 }
 
@@ -59,7 +61,8 @@ sim::Picos RootComplex::take_read_slot(sim::Picos from) {
 
 void RootComplex::dma_read(Device& device, TlpPtr tlp) {
   const sim::Picos now = context_.now();
-  SIM_CHECK(tlp->buffer || tlp->length <= tlp->inline_bytes.size() || tlp->length > device.mrrs, "DMA read without a place for its data");
+  SIM_CHECK(tlp->buffer || tlp->length <= tlp->inline_bytes.size() || tlp->length > device.mrrs,
+            "DMA read without a place for its data");
   if (malformed(*tlp, device.mrrs)) {
     malformed_.add();
     return refuse(device, std::move(tlp), CplStatus::UR, now);
@@ -75,7 +78,8 @@ void RootComplex::dma_read(Device& device, TlpPtr tlp) {
   const sim::Picos ready = max(start + taken, device.last_write);
   device.last_read = max(device.last_read, ready);
   if (trace_.on(trace_points::kDmaRead))
-    tlp->cause.parent = trace_.span(trace_points::kDmaRead, tlp->cause, now, start, ready, tlp->tag, tlp->length, tlp->address, 0);
+    tlp->cause.parent =
+        trace_.span(trace_points::kDmaRead, tlp->cause, now, start, ready, tlp->tag, tlp->length, tlp->address, 0);
   const std::uint32_t index = reads_.put({std::move(tlp), *t.phys, &device, CplStatus::SC});
   if (ready == now) finish_read(index);
   else context_.scheduler.at<&RootComplex::finish_read>(ready, this, index);
@@ -116,7 +120,8 @@ void RootComplex::complete(const Device& device, TlpPtr request) {
   std::uint32_t done = 0;
   std::uint32_t remaining = request->length;
   for (;;) {
-    const std::uint32_t n = completion_piece(request->address, remaining, device.mps, device.rcb, config_.split_completions_at_rcb);
+    const std::uint32_t n =
+        completion_piece(request->address, remaining, device.mps, device.rcb, config_.split_completions_at_rcb);
     if (n == remaining) break;
     TlpPtr piece = tlps_.make();
     piece->type = TlpType::CplD;

@@ -8,8 +8,8 @@
 
 namespace pcie {
 
-Endpoint::Endpoint(sc_core::sc_module_name name, sim::Context& context, const PcieConfig& config, const BarLayout& layout,
-                   std::int32_t host, const std::string& path)
+Endpoint::Endpoint(sc_core::sc_module_name name, sim::Context& context, const PcieConfig& config,
+                   const BarLayout& layout, std::int32_t host, const std::string& path)
     : sc_module(name),
       context_(context),
       config_(config),
@@ -49,7 +49,8 @@ void Endpoint::receive(TlpPtr tlp) {
   const std::uint64_t offset = tlp->address - layout_.bar0.v;
   const bool mine = offset < layout_.size.n && tlp->length <= layout_.size.n - offset;
   if (tlp->type == TlpType::MWr && mine) return register_write(offset, std::move(tlp));
-  if (tlp->type == TlpType::MRd && mine && tlp->length >= 1 && tlp->length <= 8) return register_read(offset, std::move(tlp));
+  if (tlp->type == TlpType::MRd && mine && tlp->length >= 1 && tlp->length <= 8)
+    return register_read(offset, std::move(tlp));
   if (tlp->type != TlpType::MRd) return unexpected_.add();
   unsupported_.add();
   tlp->type = TlpType::Cpl;

@@ -41,10 +41,10 @@ struct EndpointPort : virtual sc_core::sc_interface {
 
 /// Where things are in BAR0 of a function; part of its programming interface.
 struct BarLayout {
-  memory::Phys bar0{};                    ///< bus address, aligned to `size`
+  memory::Phys bar0{};  ///< bus address, aligned to `size`
   sim::Bytes size{32ULL << 20};
-  std::uint64_t msix_table = 0x2000;      ///< offset of the MSI-X table
-  std::uint64_t msix_pba = 0x3000;        ///< offset of the pending bit array
+  std::uint64_t msix_table = 0x2000;  ///< offset of the MSI-X table
+  std::uint64_t msix_pba = 0x3000;    ///< offset of the pending bit array
   std::uint16_t msix_vectors = 64;
 };
 

@@ -12,8 +12,8 @@ namespace {
 constexpr auto kPosted = static_cast<std::size_t>(FcClass::posted);
 constexpr auto kCompletion = static_cast<std::size_t>(FcClass::completion);
 constexpr std::array<const char*, kTlpTypes> kTypeNames{"mrd", "mwr", "cpl", "cpld", "msg"};
-constexpr std::array<const sim::trace::Point*, kTlpTypes> kPoints{&trace_points::kMRd, &trace_points::kMWr, &trace_points::kCpl,
-                                                                  &trace_points::kCplD, &trace_points::kMsg};
+constexpr std::array<const sim::trace::Point*, kTlpTypes> kPoints{
+    &trace_points::kMRd, &trace_points::kMWr, &trace_points::kCpl, &trace_points::kCplD, &trace_points::kMsg};
 std::string lane(const std::string& path, const char* between, Direction d) {
   return path + between + (d == Direction::up ? "up" : "down");
 }
@@ -73,8 +73,10 @@ void Link::transmit(TlpPtr tlp) {
 // What follows from this TLP has its flight as the cause.
 void Link::trace(Tlp& tlp, sim::Picos start, sim::Picos arrival, std::uint32_t bytes) {
   const sim::trace::Point& point = *kPoints[static_cast<std::size_t>(tlp.type)];
-  if (!trace_.on(point)) [[likely]] return;
-  tlp.cause.parent = trace_.span(point, tlp.cause, tlp.t_enqueued, start, arrival, tlp.tag, tlp.length, tlp.address, bytes);
+  if (!trace_.on(point)) [[likely]]
+    return;
+  tlp.cause.parent =
+      trace_.span(point, tlp.cause, tlp.t_enqueued, start, arrival, tlp.tag, tlp.length, tlp.address, bytes);
 }
 
 void Link::deliver() {
@@ -87,7 +89,8 @@ void Link::deliver() {
   tlp->held = &buffer_;
   out->receive(std::move(tlp));
   credits_[c].give(data, buffer_.consumed + config_.credit_processing + config_.update_fc_latency);
-  if (waiting_count_ != 0) [[unlikely]] arm_wake();
+  if (waiting_count_ != 0) [[unlikely]]
+    arm_wake();
 }
 
 bool Link::may_go(std::size_t c) const {
@@ -111,8 +114,8 @@ void Link::pump() {
     SIM_CHECK(credits_[pick].take(data_credits(*w.tlp), start_time()), "credits vanished");
     if (w.tlp->t_enqueued < context_.now()) {
       stalls_.add();
-      stall_trace_.span(trace_points::kCreditStall, w.tlp->cause, w.tlp->t_enqueued, w.tlp->t_enqueued, context_.now(), pick,
-                        w.tlp->length, data_credits(*w.tlp));
+      stall_trace_.span(trace_points::kCreditStall, w.tlp->cause, w.tlp->t_enqueued, w.tlp->t_enqueued, context_.now(),
+                        pick, w.tlp->length, data_credits(*w.tlp));
     }
     transmit(std::move(w.tlp));
   }

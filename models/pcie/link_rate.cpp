@@ -12,9 +12,9 @@ namespace pcie {
 namespace {
 
 struct Generation {
-  std::uint64_t transfers;          // per second and lane
-  std::uint64_t payload, symbol;    // bits of data per bits on the lane
-  std::uint32_t internal_delay;     // symbol times
+  std::uint64_t transfers;        // per second and lane
+  std::uint64_t payload, symbol;  // bits of data per bits on the lane
+  std::uint32_t internal_delay;   // symbol times
 };
 constexpr std::array<Generation, 6> kGenerations{{
     {2'500'000'000, 8, 10, 19},

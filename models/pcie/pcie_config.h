@@ -20,12 +20,18 @@ struct LinkConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("generation", c.generation, "PCI Express generation: signalling rate and encoding", sim::assumed("ConnectX-5 class adapter"), sim::Range{1, 6});
-    v("width", c.width, "number of lanes: 1, 2, 4, 8 or 16", sim::assumed("ConnectX-5 class adapter"), sim::Range{1, 16});
-    v("ecrc", c.ecrc, "each TLP carries a 4-byte end-to-end CRC", sim::spec("PCI Express Base Specification, TLP digest; off by default"));
-    v("latency", c.latency, "last byte sent until the receiver has the TLP: both PHYs, deskew, LCRC check, propagation", sim::assumed("one way of 125 to 140 ns in all, less root complex and serialisation"));
-    v("credit_processing", c.credit_processing, "receiver has consumed a TLP until it sends UpdateFC", sim::assumed("a few internal clocks"));
-    v("update_fc_latency", c.update_fc_latency, "UpdateFC sent until the transmitter may use the credits", sim::assumed("same as latency"));
+    v("generation", c.generation, "PCI Express generation: signalling rate and encoding",
+      sim::assumed("ConnectX-5 class adapter"), sim::Range{1, 6});
+    v("width", c.width, "number of lanes: 1, 2, 4, 8 or 16", sim::assumed("ConnectX-5 class adapter"),
+      sim::Range{1, 16});
+    v("ecrc", c.ecrc, "each TLP carries a 4-byte end-to-end CRC",
+      sim::spec("PCI Express Base Specification, TLP digest; off by default"));
+    v("latency", c.latency, "last byte sent until the receiver has the TLP: both PHYs, deskew, LCRC check, propagation",
+      sim::assumed("one way of 125 to 140 ns in all, less root complex and serialisation"));
+    v("credit_processing", c.credit_processing, "receiver has consumed a TLP until it sends UpdateFC",
+      sim::assumed("a few internal clocks"));
+    v("update_fc_latency", c.update_fc_latency, "UpdateFC sent until the transmitter may use the credits",
+      sim::assumed("same as latency"));
   }
   template <class F>
   void check(F&& fail) const {
@@ -44,11 +50,17 @@ struct CreditConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("posted_headers", c.posted_headers, "posted TLPs buffered (0 = infinite)", sim::assumed("server root port"), sim::Range{0, 2047});
-    v("posted_data", c.posted_data, "posted payload buffered, in units of 16 bytes (0 = infinite)", sim::assumed("server root port"), sim::Range{0, 32767});
-    v("non_posted_headers", c.non_posted_headers, "read requests buffered (0 = infinite)", sim::assumed("server root port"), sim::Range{0, 2047});
-    v("completion_headers", c.completion_headers, "completions buffered (0 = infinite)", sim::spec("PCI Express Base Specification: root complexes and endpoints advertise infinite completion credits"), sim::Range{0, 2047});
-    v("completion_data", c.completion_data, "completion payload buffered, in units of 16 bytes (0 = infinite)", sim::spec("PCI Express Base Specification: as completion_headers"), sim::Range{0, 32767});
+    v("posted_headers", c.posted_headers, "posted TLPs buffered (0 = infinite)", sim::assumed("server root port"),
+      sim::Range{0, 2047});
+    v("posted_data", c.posted_data, "posted payload buffered, in units of 16 bytes (0 = infinite)",
+      sim::assumed("server root port"), sim::Range{0, 32767});
+    v("non_posted_headers", c.non_posted_headers, "read requests buffered (0 = infinite)",
+      sim::assumed("server root port"), sim::Range{0, 2047});
+    v("completion_headers", c.completion_headers, "completions buffered (0 = infinite)",
+      sim::spec("PCI Express Base Specification: root complexes and endpoints advertise infinite completion credits"),
+      sim::Range{0, 2047});
+    v("completion_data", c.completion_data, "completion payload buffered, in units of 16 bytes (0 = infinite)",
+      sim::spec("PCI Express Base Specification: as completion_headers"), sim::Range{0, 32767});
   }
 };
 
@@ -66,27 +78,36 @@ struct PcieConfig {
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
     v("link", c.link, "the link to the slot", sim::assumed("ConnectX-5 class adapter"));
-    v("root_port_credits", c.root_port_credits, "buffers of the root port, which limit the device", sim::assumed("server root port"));
-    v("endpoint_credits", c.endpoint_credits, "buffers of the device, which limit CPU stores to it", sim::assumed("same as the root port"));
-    v("max_payload_size", c.max_payload_size, "MPS in bytes: 128, 256, 512, 1024, 2048 or 4096", sim::measured("usual on Xeon servers"), sim::Range{128, 4096});
-    v("max_read_request_size", c.max_read_request_size, "MRRS in bytes: 128, 256, 512, 1024, 2048 or 4096", sim::spec("PCI Express Base Specification, default"), sim::Range{128, 4096});
-    v("read_completion_boundary", c.read_completion_boundary, "RCB in bytes: 64 or 128", sim::spec("PCI Express Base Specification, root complex default"), sim::Range{64, 128});
+    v("root_port_credits", c.root_port_credits, "buffers of the root port, which limit the device",
+      sim::assumed("server root port"));
+    v("endpoint_credits", c.endpoint_credits, "buffers of the device, which limit CPU stores to it",
+      sim::assumed("same as the root port"));
+    v("max_payload_size", c.max_payload_size, "MPS in bytes: 128, 256, 512, 1024, 2048 or 4096",
+      sim::measured("usual on Xeon servers"), sim::Range{128, 4096});
+    v("max_read_request_size", c.max_read_request_size, "MRRS in bytes: 128, 256, 512, 1024, 2048 or 4096",
+      sim::spec("PCI Express Base Specification, default"), sim::Range{128, 4096});
+    v("read_completion_boundary", c.read_completion_boundary, "RCB in bytes: 64 or 128",
+      sim::spec("PCI Express Base Specification, root complex default"), sim::Range{64, 128});
     v("bdf", c.bdf, "requester id of the device: bus << 8 | device << 3 | function", sim::assumed("3b:00.0"));
-    v("register_read_latency", c.register_read_latency, "the device has a register read until its completion leaves", sim::assumed("a register bus at 200 to 400 MHz"));
+    v("register_read_latency", c.register_read_latency, "the device has a register read until its completion leaves",
+      sim::assumed("a register bus at 200 to 400 MHz"));
   }
   template <class F>
   void check(F&& fail) const {
     const auto size = [](std::uint32_t n) { return n >= 128 && n <= 4096 && (n & (n - 1)) == 0; };
     if (!size(max_payload_size)) fail("max_payload_size", "must be 128, 256, 512, 1024, 2048 or 4096");
     if (!size(max_read_request_size)) fail("max_read_request_size", "must be 128, 256, 512, 1024, 2048 or 4096");
-    if (read_completion_boundary != 64 && read_completion_boundary != 128) fail("read_completion_boundary", "must be 64 or 128");
+    if (read_completion_boundary != 64 && read_completion_boundary != 128)
+      fail("read_completion_boundary", "must be 64 or 128");
     if (bdf == 0) fail("bdf", "0 is the root complex");
     // A dword more than the payload: an unaligned start drags one along.
     const auto holds = [&](std::uint32_t units) { return units == 0 || units >= max_payload_size / 16 + 1; };
     for (const CreditConfig* c : {&root_port_credits, &endpoint_credits}) {
       const char* name = c == &root_port_credits ? "root_port_credits" : "endpoint_credits";
-      if (!holds(c->posted_data)) fail(name, "posted_data must hold a payload of max_payload_size (MPS / 16 + 1 units)");
-      if (!holds(c->completion_data)) fail(name, "completion_data must hold a payload of max_payload_size (MPS / 16 + 1 units)");
+      if (!holds(c->posted_data))
+        fail(name, "posted_data must hold a payload of max_payload_size (MPS / 16 + 1 units)");
+      if (!holds(c->completion_data))
+        fail(name, "completion_data must hold a payload of max_payload_size (MPS / 16 + 1 units)");
     }
   }
 };

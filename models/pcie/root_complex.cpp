@@ -34,8 +34,8 @@ void RootComplex::connect(const PcieConfig& slot, memory::Phys bar0, sim::Bytes 
     SIM_CHECK(d.bdf != slot.bdf, "two devices with one requester id");
     SIM_CHECK(bar0.v + size.n <= d.window || d.window + d.window_size <= bar0.v, "device windows overlap");
   }
-  devices_.push_back({slot.bdf, slot.max_payload_size, slot.max_read_request_size, slot.read_completion_boundary, bar0.v,
-                      size.n});
+  devices_.push_back(
+      {slot.bdf, slot.max_payload_size, slot.max_read_request_size, slot.read_completion_boundary, bar0.v, size.n});
 }
 
 RootComplex::Device* RootComplex::device_of(std::uint16_t requester) {
@@ -64,13 +64,15 @@ void RootComplex::mmio_write(memory::Phys bus, std::span<const std::byte> bytes,
 }
 
 void RootComplex::mmio_read(memory::Phys bus, unsigned size, void (*fn)(void* ctx, std::uint64_t value), void* ctx) {
-  SIM_CHECK(size >= 1 && size <= 8 && (bus.v & 63) + size <= 64, "MMIO load of more than 8 bytes or across a cache line");
+  SIM_CHECK(size >= 1 && size <= 8 && (bus.v & 63) + size <= 64,
+            "MMIO load of more than 8 bytes or across a cache line");
   const std::uint64_t ones = size == 8 ? ~0ULL : (1ULL << (8 * size)) - 1;
   const int device = device_at(bus.v);
   const std::uint32_t index = loads_.put({fn, ctx, ones, static_cast<std::uint32_t>(device < 0 ? 0 : device), false});
   if (device < 0) {
     unclaimed_.add();
-    context_.scheduler.after<&RootComplex::finish_load>(config_.mmio_latency + config_.mmio_return_latency, this, index);
+    context_.scheduler.after<&RootComplex::finish_load>(config_.mmio_latency + config_.mmio_return_latency, this,
+                                                        index);
     return;
   }
   SIM_CHECK(index <= 0xFFFF, "more MMIO loads in flight than tags");

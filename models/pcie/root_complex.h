@@ -64,20 +64,29 @@ struct RootComplexConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("mmio_latency", c.mmio_latency, "a store or load leaves the core until its TLP is handed to the link", sim::assumed("one way of 125 to 140 ns in all, less link and serialisation"));
-    v("mmio_return_latency", c.mmio_return_latency, "completion of a load at the root port until the core has the value", sim::assumed("same as mmio_latency"));
-    v("dma_write_latency", c.dma_write_latency, "translated DMA write until it reaches the memory system", sim::assumed("root port and mesh"));
-    v("dma_read_latency", c.dma_read_latency, "root port and mesh on the way to memory and back, without the memory access", sim::assumed("64 B DMA read of 540 ns on Xeon E5 and NFP-6000, less links, device and cache"));
-    v("interrupt_latency", c.interrupt_latency, "MSI-X write at the root port until the core's interrupt controller has it", sim::assumed("same as dma_write_latency"));
-    v("max_reads", c.max_reads, "DMA reads that access memory at the same time", sim::assumed("server root port"), sim::Range{1, 4096});
-    v("split_completions_at_rcb", c.split_completions_at_rcb, "completions carry one RCB each rather than up to MPS", sim::spec("PCI Express Base Specification permits both; seen on older chipsets"));
+    v("mmio_latency", c.mmio_latency, "a store or load leaves the core until its TLP is handed to the link",
+      sim::assumed("one way of 125 to 140 ns in all, less link and serialisation"));
+    v("mmio_return_latency", c.mmio_return_latency,
+      "completion of a load at the root port until the core has the value", sim::assumed("same as mmio_latency"));
+    v("dma_write_latency", c.dma_write_latency, "translated DMA write until it reaches the memory system",
+      sim::assumed("root port and mesh"));
+    v("dma_read_latency", c.dma_read_latency,
+      "root port and mesh on the way to memory and back, without the memory access",
+      sim::assumed("64 B DMA read of 540 ns on Xeon E5 and NFP-6000, less links, device and cache"));
+    v("interrupt_latency", c.interrupt_latency,
+      "MSI-X write at the root port until the core's interrupt controller has it",
+      sim::assumed("same as dma_write_latency"));
+    v("max_reads", c.max_reads, "DMA reads that access memory at the same time", sim::assumed("server root port"),
+      sim::Range{1, 4096});
+    v("split_completions_at_rcb", c.split_completions_at_rcb, "completions carry one RCB each rather than up to MPS",
+      sim::spec("PCI Express Base Specification permits both; seen on older chipsets"));
   }
 };
 
 /// Splits the data of a read into completions. Each but the last ends at a multiple of RCB; the longest that fits is
 /// taken, or one RCB when `at_rcb`. Returns the length of the piece that starts at `at` with `remaining` bytes to go.
-constexpr std::uint32_t completion_piece(std::uint64_t at, std::uint32_t remaining, std::uint32_t mps, std::uint32_t rcb,
-                                         bool at_rcb) {
+constexpr std::uint32_t completion_piece(std::uint64_t at, std::uint32_t remaining, std::uint32_t mps,
+                                         std::uint32_t rcb, bool at_rcb) {
   const std::uint32_t longest = (at_rcb ? rcb : mps) - static_cast<std::uint32_t>(at % rcb);
   return remaining < longest ? remaining : longest;
 }
@@ -169,10 +178,10 @@ class RootComplex final : public sc_core::sc_module, public MmioPort, public Tlp
 
   sim::Ring<Mmio> mmio_;
   Slots<Load> loads_;
-  sim::Ring<Write> writes_;               // by time of visibility, then arrival
-  sim::Picos commit_at_ = sim::kNever;    // earliest pending on_commit()
+  sim::Ring<Write> writes_;             // by time of visibility, then arrival
+  sim::Picos commit_at_ = sim::kNever;  // earliest pending on_commit()
   Slots<Read> reads_;
-  std::vector<sim::Picos> read_ends_;     // min-heap of the reads that occupy a slot
+  std::vector<sim::Picos> read_ends_;  // min-heap of the reads that occupy a slot
 
   sim::trace::Source trace_;
   sim::BusyTime& read_busy_;

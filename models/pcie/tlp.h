@@ -38,22 +38,20 @@ struct Tlp {
   TlpType type = TlpType::MWr;
   CplStatus status = CplStatus::SC;
   bool relaxed_ordering = false;
-  bool last_completion = false;        ///< CplD that ends its request
-  std::uint16_t requester = 0;         ///< bus/device/function
-  std::uint16_t tag = 0;               ///< MRd and its completions
-  std::uint32_t length = 0;            ///< payload bytes carried (MWr, CplD) or requested (MRd)
-  std::uint32_t byte_offset = 0;       ///< CplD: offset of this piece inside the request
-  std::uint64_t address = 0;           ///< bus address: IOVA upstream, BAR address downstream
+  bool last_completion = false;   ///< CplD that ends its request
+  std::uint16_t requester = 0;    ///< bus/device/function
+  std::uint16_t tag = 0;          ///< MRd and its completions
+  std::uint32_t length = 0;       ///< payload bytes carried (MWr, CplD) or requested (MRd)
+  std::uint32_t byte_offset = 0;  ///< CplD: offset of this piece inside the request
+  std::uint64_t address = 0;      ///< bus address: IOVA upstream, BAR address downstream
   sim::trace::Cause cause;
-  sim::Picos t_enqueued{0};            ///< when the sender handed it to the link
-  ReceiveBuffer* held = nullptr;       ///< set by the link for the duration of receive()
-  sim::BufferRef buffer;               ///< external payload or read destination
+  sim::Picos t_enqueued{0};       ///< when the sender handed it to the link
+  ReceiveBuffer* held = nullptr;  ///< set by the link for the duration of receive()
+  sim::BufferRef buffer;          ///< external payload or read destination
   std::uint32_t buffer_offset = 0;
   std::array<std::byte, 64> inline_bytes;
 
-  std::span<std::byte> bytes() {
-    return {buffer ? buffer.data() + buffer_offset : inline_bytes.data(), length};
-  }
+  std::span<std::byte> bytes() { return {buffer ? buffer.data() + buffer_offset : inline_bytes.data(), length}; }
   std::span<const std::byte> bytes() const {
     return {buffer ? buffer.data() + buffer_offset : inline_bytes.data(), length};
   }
@@ -64,8 +62,9 @@ struct Tlp {
   }
   bool carries_data() const { return type == TlpType::MWr || type == TlpType::CplD; }
   FcClass fc_class() const {
-    return type == TlpType::MRd ? FcClass::non_posted
-         : type == TlpType::MWr || type == TlpType::Msg ? FcClass::posted : FcClass::completion;
+    return type == TlpType::MRd                           ? FcClass::non_posted
+           : type == TlpType::MWr || type == TlpType::Msg ? FcClass::posted
+                                                          : FcClass::completion;
   }
 };
 using TlpPtr = sim::Ptr<Tlp>;
@@ -85,10 +84,13 @@ inline std::uint32_t padded_payload(const Tlp& tlp) {
 inline std::uint32_t header_bytes(const Tlp& tlp) {
   switch (tlp.type) {
     case TlpType::Cpl:
-    case TlpType::CplD: return 12;
-    case TlpType::Msg: return 16;
+    case TlpType::CplD:
+      return 12;
+    case TlpType::Msg:
+      return 16;
     case TlpType::MRd:
-    case TlpType::MWr: break;
+    case TlpType::MWr:
+      break;
   }
   return tlp.address >> 32 == 0 ? 12 : 16;
 }

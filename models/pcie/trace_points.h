@@ -17,13 +17,15 @@ inline constexpr Point kCpl{"pcie.Cpl", Category::pcie, Kind::span, {"tag", "len
 inline constexpr Point kCplD{"pcie.CplD", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
 inline constexpr Point kMsg{"pcie.Msg", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
 /// A TLP waited for flow-control credits or behind one that did.
-inline constexpr Point kCreditStall{"pcie.credit_stall", Category::pcie, Kind::span, {"class", "length", "data_credits"}};
+inline constexpr Point kCreditStall{
+    "pcie.credit_stall", Category::pcie, Kind::span, {"class", "length", "data_credits"}};
 /// A DMA read in the root complex: arrived, memory access started, data read.
 inline constexpr Point kDmaRead{"pcie.dma_read", Category::pcie, Kind::span, {"tag", "length", "address", "status"}};
 /// A DMA write in the root complex: arrived, translated, visible in memory.
 inline constexpr Point kDmaWrite{"pcie.dma_write", Category::pcie, Kind::span, {"length", "iova", "phys"}};
 /// A DMA access that was refused: status is that of the completion (0 for a dropped write).
-inline constexpr Point kDmaFault{"pcie.dma_fault", Category::pcie, Kind::instant, {"type", "length", "address", "status"}};
+inline constexpr Point kDmaFault{
+    "pcie.dma_fault", Category::pcie, Kind::instant, {"type", "length", "address", "status"}};
 /// The root complex hands an interrupt message to the CPU side.
 inline constexpr Point kInterrupt{"pcie.interrupt", Category::pcie, Kind::instant, {"address", "data"}};
 /// The endpoint sends an MSI-X message, or (masked) sets the pending bit.

@@ -148,7 +148,8 @@ TEST(Iommu, MissesToOnePageShareAWalk) {
   EXPECT_EQ(b.count("walks_shared"), 1U);
   EXPECT_EQ(b.count("iotlb_misses"), 1U);
   b.pass(first.ready - b.context.now() - 1_ns);
-  EXPECT_EQ(b.ask({0x1800}).ready, first.ready - 1_ns + b.config.hit_latency) << "1 ns before the end the look-up is the longer";
+  EXPECT_EQ(b.ask({0x1800}).ready, first.ready - 1_ns + b.config.hit_latency)
+      << "1 ns before the end the look-up is the longer";
 }
 
 TEST(Iommu, LaterMissesWaitForAFreeWalker) {

@@ -123,7 +123,8 @@ TEST(Link, HeaderCreditsBlockUntilUpdateFc) {
   const Picos first_return = s + b.config.latency + b.credit_loop();
   EXPECT_EQ(b.receiver.got[2].t, first_return + s + b.config.latency);
   // The fourth follows the second's credit, which comes while the third is on the wire or just after it.
-  EXPECT_EQ(b.receiver.got[3].t, max(first_return + s, two + b.config.latency + b.credit_loop()) + s + b.config.latency);
+  EXPECT_EQ(b.receiver.got[3].t,
+            max(first_return + s, two + b.config.latency + b.credit_loop()) + s + b.config.latency);
   EXPECT_EQ(b.count("credit_stalls"), 3U);
   EXPECT_EQ(b.link.waiting(), 0U);
 }

@@ -15,8 +15,9 @@
 #include <vector>
 
 #include "memory/host_memory.h"
+#include "pcie/endpoint.h"
+#include "pcie/link.h"
 #include "pcie/root_complex.h"
-#include "pcie/slot.h"
 #include "sim/engine.h"
 
 namespace pcie_test {
@@ -26,7 +27,8 @@ using sim::Picos;
 
 struct Translator final : pcie::AddressTranslator {
   explicit Translator(sim::Context& c) : context(c) {}
-  pcie::DmaTranslation translate(std::uint16_t, memory::Iova at, std::uint32_t length, bool, sim::trace::Cause) override {
+  pcie::DmaTranslation translate(std::uint16_t, memory::Iova at, std::uint32_t length, bool,
+                                 sim::trace::Cause) override {
     EXPECT_LE(at.offset() + length, memory::kPageSize);
     ++calls;
     const auto d = delay.find(at.page().v);
@@ -36,9 +38,9 @@ struct Translator final : pcie::AddressTranslator {
   }
   sim::Context& context;
   Picos latency{0};
-  std::uint64_t offset = 0;                   // phys - iova
-  std::map<std::uint64_t, Picos> delay;       // by page
-  std::map<std::uint64_t, bool> faults;       // by page
+  std::uint64_t offset = 0;              // phys - iova
+  std::map<std::uint64_t, Picos> delay;  // by page
+  std::map<std::uint64_t, bool> faults;  // by page
   int calls = 0;
 };
 
@@ -116,6 +118,27 @@ struct Device final : sc_core::sc_module, pcie::DeviceFunction {
   std::vector<Piece> pieces;
 };
 
+/// Both directions of the link and the endpoint, bound to the root complex.
+struct Slot final : sc_core::sc_module {
+  pcie::Link up, down;
+  pcie::Endpoint endpoint;
+
+  Slot(sc_core::sc_module_name name, sim::Context& context, const pcie::PcieConfig& config,
+       const pcie::BarLayout& layout, pcie::RootComplex& root_complex, std::int32_t host, const std::string& path)
+      : sc_module(name),
+        up("up", context, config.link, config.root_port_credits, config.max_payload_size, pcie::Direction::up, host,
+           path),
+        down("down", context, config.link, config.endpoint_credits, config.max_payload_size, pcie::Direction::down,
+             host, path),
+        endpoint("endpoint", context, config, layout, host, path) {
+    root_complex.connect(config, layout.bar0, layout.size);
+    root_complex.down.bind(down);
+    down.out.bind(endpoint);
+    endpoint.up.bind(up);
+    up.out.bind(root_complex);
+  }
+};
+
 struct MachineConfig {
   pcie::PcieConfig slot;
   pcie::RootComplexConfig root_complex;
@@ -152,7 +175,8 @@ struct Machine {
   /// Calls f at time t of the simulation.
   void at(Picos t, std::function<void()> f) {
     script.push_back(std::make_unique<std::function<void()>>(std::move(f)));
-    context.scheduler.at(t, [](void* p, std::uint64_t) { (*static_cast<std::function<void()>*>(p))(); }, script.back().get());
+    context.scheduler.at(
+        t, [](void* p, std::uint64_t) { (*static_cast<std::function<void()>*>(p))(); }, script.back().get());
   }
   Picos ser(std::uint64_t bytes) const { return pcie::serialisation(c.slot.link, c.slot.max_payload_size, {bytes}); }
   std::uint64_t count(const std::string& path) { return context.stats.counter("host0.pcie." + path).value; }
@@ -160,10 +184,13 @@ struct Machine {
   void warm(std::uint64_t phys) { memory.cpu_load_latency({phys}, 1); }
   /// Remembers when [at, at+n) is written.
   void watch(std::uint64_t at_, std::size_t n) {
-    memory.watch({at_}, n, [](void* self, std::uint64_t where, sim::trace::Cause) {
-      auto* m = static_cast<Machine*>(self);
-      m->written.push_back({m->context.now(), where});
-    }, this, at_);
+    memory.watch(
+        {at_}, n,
+        [](void* self, std::uint64_t where, sim::trace::Cause) {
+          auto* m = static_cast<Machine*>(self);
+          m->written.push_back({m->context.now(), where});
+        },
+        this, at_);
   }
 
   static constexpr std::size_t kPages = 64;
@@ -174,7 +201,7 @@ struct Machine {
   Translator translator;
   Interrupts interrupts;
   pcie::RootComplex root_complex;
-  pcie::Slot slot;
+  Slot slot;
   Device device;
   std::byte* ram = nullptr;
   std::uint64_t base = 0;  // physical address of ram, also the IOVA while translator.offset is 0

@@ -73,8 +73,9 @@ TEST(MmioRead, RoundTripIsTheSumOfItsFields) {
   ASSERT_EQ(l.values.size(), 1U);
   EXPECT_EQ(l.values[0].second, 0xA0000010U);
   const auto& link = m.c.slot.link;
-  EXPECT_EQ(l.values[0].first, m.c.root_complex.mmio_latency + m.ser(24) + link.latency + m.c.slot.register_read_latency +
-                                   m.ser(20 + 4) + link.latency + m.c.root_complex.mmio_return_latency);
+  EXPECT_EQ(l.values[0].first, m.c.root_complex.mmio_latency + m.ser(24) + link.latency +
+                                   m.c.slot.register_read_latency + m.ser(20 + 4) + link.latency +
+                                   m.c.root_complex.mmio_return_latency);
   m.root_complex.mmio_read({kBar0 + 0x18}, 8, Loaded::done, &l);
   m.run();
   EXPECT_EQ(l.values[1].second, 0x1122334455667718U);
@@ -98,11 +99,14 @@ TEST(MmioRead, ReturnsAfterTheEarlierDmaWritesOfTheDeviceAreVisible) {
     Machine* m;
     bool seen = false, called = false;
   } check{&m};
-  m.root_complex.mmio_read({kBar0 + 0x10}, 4, [](void* p, std::uint64_t) {
-    auto* c = static_cast<Check*>(p);
-    c->called = true;
-    c->seen = *c->m->memory.raw({c->m->base}) == std::byte{0x5A};
-  }, &check);
+  m.root_complex.mmio_read(
+      {kBar0 + 0x10}, 4,
+      [](void* p, std::uint64_t) {
+        auto* c = static_cast<Check*>(p);
+        c->called = true;
+        c->seen = *c->m->memory.raw({c->m->base}) == std::byte{0x5A};
+      },
+      &check);
   m.run();
   EXPECT_TRUE(check.called);
   EXPECT_TRUE(check.seen);
@@ -127,7 +131,8 @@ TEST(DmaWrite, WithoutDdioGoesToDram) {
   m.watch(m.base, 64);
   m.device.write(m.base, pattern(64));
   m.run();
-  EXPECT_EQ(m.written[0].first, m.ser(88) + m.c.slot.link.latency + m.c.root_complex.dma_write_latency + m.c.memory.dram_latency);
+  EXPECT_EQ(m.written[0].first,
+            m.ser(88) + m.c.slot.link.latency + m.c.root_complex.dma_write_latency + m.c.memory.dram_latency);
 }
 
 TEST(DmaWrite, MarksVisibility) {
@@ -317,10 +322,10 @@ TEST(DmaRead, FaultCompletesAsUnsupportedRequest) {
 
 TEST(DmaRead, MalformedRequestsAreCountedAndRefused) {
   Machine m;
-  m.device.read(m.base, 513, 1);           // above MRRS
-  m.device.read(m.base + 4090, 16, 2);     // across 4 KiB
-  m.device.write(m.base, 257, 1);          // above MPS
-  m.device.write(m.base + 4090, 16, 1);    // across 4 KiB
+  m.device.read(m.base, 513, 1);         // above MRRS
+  m.device.read(m.base + 4090, 16, 2);   // across 4 KiB
+  m.device.write(m.base, 257, 1);        // above MPS
+  m.device.write(m.base + 4090, 16, 1);  // across 4 KiB
   m.run();
   EXPECT_EQ(m.count("root_complex.malformed"), 4U);
   EXPECT_EQ(m.translator.calls, 0);
@@ -404,12 +409,13 @@ TEST(Endpoint, UnexpectedTlpsAreCounted) {
     tlp->requester = requester;
     m.slot.endpoint.receive(std::move(tlp));
   };
-  send(pcie::TlpType::CplD, 0, 4, 0x1234);                 // completion for somebody else
-  send(pcie::TlpType::MWr, kBar0 - 4, 4, 0);               // outside the BAR
-  send(pcie::TlpType::MWr, kBar0 + (32U << 20) - 4, 8, 0); // across its end
+  send(pcie::TlpType::CplD, 0, 4, 0x1234);                  // completion for somebody else
+  send(pcie::TlpType::MWr, kBar0 - 4, 4, 0);                // outside the BAR
+  send(pcie::TlpType::MWr, kBar0 + (32U << 20) - 4, 8, 0);  // across its end
   send(pcie::TlpType::Msg, 0, 0, 0);
   EXPECT_EQ(m.count("endpoint.unexpected"), 4U);
-  send(pcie::TlpType::MRd, kBar0, 16, 0);  // too wide for a register: answered as UR, which the root complex did not ask for
+  send(pcie::TlpType::MRd, kBar0, 16,
+       0);  // too wide for a register: answered as UR, which the root complex did not ask for
   m.run();
   EXPECT_EQ(m.count("endpoint.unsupported"), 1U);
   EXPECT_EQ(m.count("root_complex.unexpected"), 1U);

@@ -14,8 +14,8 @@ struct Case {
   std::uint32_t generation, width, mps, mrrs, size;
 };
 std::string name_of(const Case& c) {
-  return "gen" + std::to_string(c.generation) + "x" + std::to_string(c.width) + "_mps" + std::to_string(c.mps) + "_size" +
-         std::to_string(c.size);
+  return "gen" + std::to_string(c.generation) + "x" + std::to_string(c.width) + "_mps" + std::to_string(c.mps) +
+         "_size" + std::to_string(c.size);
 }
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << name_of(c); }
 std::vector<Case> cases() {
@@ -54,7 +54,8 @@ TEST_P(Throughput, OfWritesIsThatOfTheFormula) {
   Machine m(config_of(c));
   m.watch(m.base, 4096);
   for (std::uint64_t i = 0; i < kTransfers; ++i)
-    for (std::uint32_t done = 0; done < c.size; done += c.mps) m.device.write(m.base + done, std::min(c.mps, c.size - done), 1);
+    for (std::uint32_t done = 0; done < c.size; done += c.mps)
+      m.device.write(m.base + done, std::min(c.mps, c.size - done), 1);
   m.run();
   const std::uint64_t tlps = (c.size + c.mps - 1) / c.mps;
   ASSERT_EQ(m.written.size(), kTransfers * tlps);

@@ -23,7 +23,8 @@ Tlp tlp(TlpType type, std::uint64_t address, std::uint32_t length) {
 
 TEST(TlpSize, AddsFramingSequenceNumberLcrcAndHeader) {
   EXPECT_EQ(pcie::wire_bytes(tlp(TlpType::MWr, 1ULL << 32, 64), false), 24U + 64);
-  EXPECT_EQ(pcie::wire_bytes(tlp(TlpType::MWr, 0xFEE00000, 4), false), 20U + 4) << "below 4 GiB the short header is mandatory";
+  EXPECT_EQ(pcie::wire_bytes(tlp(TlpType::MWr, 0xFEE00000, 4), false), 20U + 4)
+      << "below 4 GiB the short header is mandatory";
   EXPECT_EQ(pcie::wire_bytes(tlp(TlpType::MRd, 1ULL << 32, 512), false), 24U) << "a read request carries no data";
   EXPECT_EQ(pcie::wire_bytes(tlp(TlpType::MRd, 0x1000, 512), false), 20U);
   EXPECT_EQ(pcie::wire_bytes(tlp(TlpType::CplD, 1ULL << 32, 256), false), 20U + 256);
@@ -34,7 +35,8 @@ TEST(TlpSize, AddsFramingSequenceNumberLcrcAndHeader) {
 
 TEST(TlpSize, PayloadTravelsInWholeDwords) {
   EXPECT_EQ(pcie::wire_bytes(tlp(TlpType::MWr, 1ULL << 32, 1), false), 24U + 4);
-  EXPECT_EQ(pcie::wire_bytes(tlp(TlpType::MWr, (1ULL << 32) + 3, 2), false), 24U + 8) << "two bytes across a dword boundary";
+  EXPECT_EQ(pcie::wire_bytes(tlp(TlpType::MWr, (1ULL << 32) + 3, 2), false), 24U + 8)
+      << "two bytes across a dword boundary";
   EXPECT_EQ(pcie::wire_bytes(tlp(TlpType::MWr, (1ULL << 32) + 1, 256), false), 24U + 260);
 }
 
@@ -144,8 +146,8 @@ TEST(PcieConfig, ContradictionsAreReported) {
   c.bdf = 0;
   c.root_port_credits.posted_data = 16;
   c.check(fail);
-  EXPECT_EQ(bad, (std::vector<std::string>{"max_payload_size", "max_read_request_size", "read_completion_boundary", "bdf",
-                                           "root_port_credits"}));
+  EXPECT_EQ(bad, (std::vector<std::string>{"max_payload_size", "max_read_request_size", "read_completion_boundary",
+                                           "bdf", "root_port_credits"}));
   bad.clear();
   c.link.width = 12;
   c.link.check(fail);
