@@ -15,13 +15,18 @@ std::string_view name_of(Instruction i) {
 Instruction expand(Arch arch, Barrier b) {
   const bool x86 = arch == Arch::x86_64;
   switch (b) {
-    case Barrier::udma_to_device: return x86 ? Instruction::none : Instruction::dmb_oshst;
-    case Barrier::udma_from_device: return x86 ? Instruction::lfence : Instruction::dmb_oshld;
+    case Barrier::udma_to_device:
+      return x86 ? Instruction::none : Instruction::dmb_oshst;
+    case Barrier::udma_from_device:
+      return x86 ? Instruction::lfence : Instruction::dmb_oshld;
     case Barrier::mmio_flush_writes:
     case Barrier::mmio_wc_start:
-    case Barrier::wmb: return x86 ? Instruction::sfence : Instruction::dsb_st;
-    case Barrier::mmio_wc_spinlock: return x86 ? Instruction::none : Instruction::dsb_st;
-    case Barrier::dma_rmb: return x86 ? Instruction::none : Instruction::dmb_oshld;
+    case Barrier::wmb:
+      return x86 ? Instruction::sfence : Instruction::dsb_st;
+    case Barrier::mmio_wc_spinlock:
+      return x86 ? Instruction::none : Instruction::dsb_st;
+    case Barrier::dma_rmb:
+      return x86 ? Instruction::none : Instruction::dmb_oshld;
   }
   return Instruction::none;
 }

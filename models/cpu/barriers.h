@@ -27,9 +27,13 @@ inline constexpr std::size_t kBarriers = 7;
 std::string_view name_of(Barrier b);
 
 enum class Instruction : std::uint8_t {
-  none,       ///< compiler barrier only
-  lfence, sfence, mfence,
-  dmb_oshst, dmb_oshld, dsb_st,
+  none,  ///< compiler barrier only
+  lfence,
+  sfence,
+  mfence,
+  dmb_oshst,
+  dmb_oshld,
+  dsb_st,
 };
 std::string_view name_of(Instruction i);
 

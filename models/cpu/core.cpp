@@ -96,18 +96,24 @@ sim::Picos Core::barrier(Barrier b, sim::trace::Cause cause, sim::Picos t) {
 }
 
 sim::Picos Core::execute(Instruction i, sim::Picos t) {
-  const auto all_out = [&](sim::Picos cost) {
-    return sim::max(t + cost, sim::max(stores_.drained(), wc_.flush(t)));
-  };
+  const auto all_out = [&](sim::Picos cost) { return sim::max(t + cost, sim::max(stores_.drained(), wc_.flush(t))); };
   if (i != Instruction::none) fences_.add();
   switch (i) {
-    case Instruction::none: return t;
-    case Instruction::lfence: return t + config_.lfence_cost;
-    case Instruction::sfence: return all_out(config_.sfence_cost);
-    case Instruction::mfence: return all_out(config_.mfence_cost);
-    case Instruction::dsb_st: return all_out(config_.dsb_cost);
-    case Instruction::dmb_oshst: stores_.order_after(); return t + config_.dmb_cost;
-    case Instruction::dmb_oshld: return t + config_.dmb_cost;
+    case Instruction::none:
+      return t;
+    case Instruction::lfence:
+      return t + config_.lfence_cost;
+    case Instruction::sfence:
+      return all_out(config_.sfence_cost);
+    case Instruction::mfence:
+      return all_out(config_.mfence_cost);
+    case Instruction::dsb_st:
+      return all_out(config_.dsb_cost);
+    case Instruction::dmb_oshst:
+      stores_.order_after();
+      return t + config_.dmb_cost;
+    case Instruction::dmb_oshld:
+      return t + config_.dmb_cost;
   }
   return t;
 }

@@ -45,7 +45,8 @@ class Core : public sc_core::sc_module {
     return stores_.push(at, src, n, cause, t);
   }
   /// A store to a device window.
-  sim::Picos mmio_store(const memory::Translation& to, std::span<const std::byte> bytes, sim::trace::Cause cause, sim::Picos t);
+  sim::Picos mmio_store(const memory::Translation& to, std::span<const std::byte> bytes, sim::trace::Cause cause,
+                        sim::Picos t);
   /// Everything that has to leave the core before a load from a device window may; includes the core's own overhead.
   sim::Picos before_mmio_load(sim::Picos t);
   /// What a barrier macro does here, omitted and weakened barriers included.

@@ -61,15 +61,18 @@ struct CoreConfig {
   static void fields(Self& c, V&& v) {
     const sim::Range time{0, 1e12};
     v("arch", c.arch, "instruction set and memory model", sim::assumed("most RDMA hosts"));
-    v("poll_mode", c.poll_mode, "skip empty polls, or perform each of them; results are identical", sim::assumed("fast"));
-    v("store_cost", c.store_cost, "time a program spends on one store", sim::assumed("store and its address arithmetic"), time);
+    v("poll_mode", c.poll_mode, "skip empty polls, or perform each of them; results are identical",
+      sim::assumed("fast"));
+    v("store_cost", c.store_cost, "time a program spends on one store",
+      sim::assumed("store and its address arithmetic"), time);
     v("load_cost", c.load_cost, "load that hits the core's private caches", sim::assumed("pipelined L1 hit"), time);
     v("copy_line_cost", c.copy_line_cost, "memcpy per 64-byte line", sim::assumed("16 GB/s on one core"), time);
     v("lock_cost", c.lock_cost, "uncontended locked instruction, and one turn of a spin loop",
       sim::assumed("about 20 cycles at 3.3 GHz"), time);
     v("store_buffer_entries", c.store_buffer_entries, "stores that may wait to become visible",
       sim::measured("Skylake; travisdowns.github.io, speed limits, 2019"), sim::Range{1, 4096});
-    v("store_visible_after", c.store_visible_after, "from the execution of a store until others see it, if nothing is ahead",
+    v("store_visible_after", c.store_visible_after,
+      "from the execution of a store until others see it, if nothing is ahead",
       sim::assumed("retirement and L1 commit"), time);
     v("store_drain_interval", c.store_drain_interval, "least time between two stores becoming visible",
       sim::assumed("one per cycle at 2.9 GHz"), time);
@@ -100,8 +103,10 @@ struct CoreConfig {
       sim::measured("ThunderX2, barrier of the message descriptor; Breaking Band, ICPP 2019, table 1"), time);
     v("dsb_cost", c.dsb_cost, "DSB ST with nothing to wait for",
       sim::measured("ThunderX2, barrier of the doorbell counter; Breaking Band, ICPP 2019, table 1"), time);
-    v("omit_barriers", c.omit_barriers, "barriers that programs leave out, to see what goes wrong", sim::assumed("none"));
-    v("weaken_barriers", c.weaken_barriers, "barriers replaced by the next weaker instruction (dsb st by dmb oshst, others by nothing)",
+    v("omit_barriers", c.omit_barriers, "barriers that programs leave out, to see what goes wrong",
+      sim::assumed("none"));
+    v("weaken_barriers", c.weaken_barriers,
+      "barriers replaced by the next weaker instruction (dsb st by dmb oshst, others by nothing)",
       sim::assumed("none"));
   }
 };

@@ -60,7 +60,8 @@ sim::Picos StoreBuffer::push(memory::Phys at, const void* src, std::size_t n, si
   in_order_ = sim::max(sim::max(t + visible_after_, in_order_ + interval_), floor_);
   const sim::Picos drain = weak_ ? weak_drain(at, in_order_) : in_order_;
   drained_ = sim::max(drained_, drain);
-  if (tail_ - head_ == ring_.size()) [[unlikely]] make_room();
+  if (tail_ - head_ == ring_.size()) [[unlikely]]
+    make_room();
   if (head_ == tail_) lines_ = 0;
   const std::uint64_t i = weak_ ? insert_position(drain) : tail_++;
   Entry& e = entry(i);
@@ -72,7 +73,8 @@ sim::Picos StoreBuffer::push(memory::Phys at, const void* src, std::size_t n, si
   memory::copy_line(e.bytes, src, n);
   lines_ |= line_bits(at, n);
   memory_.note_pending(drain);
-  if (memory_.watched(at)) [[unlikely]] schedule(e);
+  if (memory_.watched(at)) [[unlikely]]
+    schedule(e);
   trace_.level(points::store_buffer, t, static_cast<std::int64_t>(tail_ - undrained_));
   return t;
 }

@@ -51,7 +51,7 @@ class StoreBuffer final : public memory::PendingStores {
     sim::Picos drain{};
     memory::Phys at{};
     sim::trace::Cause cause;
-    std::uint8_t n = 0;         // 0 = made visible early
+    std::uint8_t n = 0;  // 0 = made visible early
     bool has_event = false;
     std::byte bytes[64];
   };
@@ -82,8 +82,8 @@ class StoreBuffer final : public memory::PendingStores {
   // the latest time that the core has reached, and occupy the hardware's entries.
   std::vector<Entry> ring_;
   std::uint64_t head_ = 0, undrained_ = 0, tail_ = 0;
-  std::uint64_t lines_ = 0;          // filter for forward()
-  sim::Picos in_order_;              // drain time of the last store before any random spread
+  std::uint64_t lines_ = 0;  // filter for forward()
+  sim::Picos in_order_;      // drain time of the last store before any random spread
   sim::Picos drained_{0}, floor_{0};
 };
 

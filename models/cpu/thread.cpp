@@ -75,8 +75,7 @@ void Thread::store(void* dst, const void* src, std::size_t n) {
   thread_.charge(core_.config().store_cost);
   if ((va.v & (kLine - 1)) + n <= kLine) [[likely]]
     advance_to(core_.store(space_.phys_of(va), src, n, cause_, thread_.now()));
-  else
-    store_across_lines(static_cast<const std::byte*>(dst), static_cast<const std::byte*>(src), n);
+  else store_across_lines(static_cast<const std::byte*>(dst), static_cast<const std::byte*>(src), n);
 }
 
 void Thread::store_across_lines(const std::byte* dst, const std::byte* src, std::size_t n) {
@@ -151,12 +150,15 @@ std::uint64_t Thread::mmio_load(memory::Va at, unsigned size) {
     std::uint64_t value = 0;
     bool here = false;
   } reply{this};
-  core_.mmio->mmio_read(from->phys, size, [](void* ctx, std::uint64_t value) {
-    auto* r = static_cast<Reply*>(ctx);
-    r->value = value;
-    r->here = true;
-    r->thread->thread_.unpark(r->thread->core_.context().now());
-  }, &reply);
+  core_.mmio->mmio_read(
+      from->phys, size,
+      [](void* ctx, std::uint64_t value) {
+        auto* r = static_cast<Reply*>(ctx);
+        r->value = value;
+        r->here = true;
+        r->thread->thread_.unpark(r->thread->core_.context().now());
+      },
+      &reply);
   thread_.set_wait_reason("load from a device");
   while (!reply.here) thread_.park();
   thread_.set_wait_reason("");

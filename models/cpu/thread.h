@@ -27,9 +27,9 @@ class Thread;
 /// A spin lock of the simulated program; contention costs spinning time. Debug value only, no memory behind it.
 struct SpinLock {
   bool held = false;
-  const Thread* owner = nullptr;    ///< who holds it, or held it last
-  sim::Picos released{0};           ///< time of the last release
-  Thread* first_waiter = nullptr;   ///< threads that spin, in the order of their coming
+  const Thread* owner = nullptr;   ///< who holds it, or held it last
+  sim::Picos released{0};          ///< time of the last release
+  Thread* first_waiter = nullptr;  ///< threads that spin, in the order of their coming
 };
 
 class Thread {
@@ -59,12 +59,18 @@ class Thread {
   /// Store through the store buffer; charges the core's store cost.
   void store(void* dst, const void* src, std::size_t n);
   template <class T>
-  void store(T* dst, std::type_identity_t<T> value) { store(static_cast<void*>(dst), &value, sizeof value); }
+  void store(T* dst, std::type_identity_t<T> value) {
+    store(static_cast<void*>(dst), &value, sizeof value);
+  }
   /// Load as this thread sees it (own pending stores included); charges the load cost, or the latency of the cache or
   /// memory that has the line. Call sync() before a load whose value another agent may change.
   void load(const void* src, void* dst, std::size_t n);
   template <class T>
-  T load(const T* src) { T v; load(src, &v, sizeof v); return v; }
+  T load(const T* src) {
+    T v;
+    load(src, &v, sizeof v);
+    return v;
+  }
   /// Bulk copy by the program, any n, charged per 64-byte line; visible when it drains. Either side may also lie outside
   /// the arena (a program's stack).
   void copy(void* dst, const void* src, std::size_t n);
@@ -87,7 +93,10 @@ class Thread {
   /// results are identical. `cause` receives that of the write.
   sim::trace::Cause wait_for_write(const void* at, std::size_t n, sim::Picos interval);
   /// As above, until any of several ranges is written.
-  struct Range { const void* at; std::size_t n; };
+  struct Range {
+    const void* at;
+    std::size_t n;
+  };
   sim::trace::Cause wait_for_write(std::span<const Range> ranges, sim::Picos interval);
 
   /// The cause attached to this thread's next stores and MMIO writes.
@@ -138,15 +147,15 @@ class Thread {
   sim::ProgramThread& thread_;
   sim::trace::Cause cause_;
   State state_ = State::idle;
-  sim::Ring<Steal> steals_;         // kernel work that has not delayed this thread yet, by start
-  sim::Picos blocked_from_{0};      // when it blocked
-  sim::Picos not_before_{0};        // end of the kernel work that ran while it was blocked
+  sim::Ring<Steal> steals_;     // kernel work that has not delayed this thread yet, by start
+  sim::Picos blocked_from_{0};  // when it blocked
+  sim::Picos not_before_{0};    // end of the kernel work that ran while it was blocked
   Poll poll_;
   std::vector<memory::WatchId> watches_;
-  bool token_ = false;              // an unpark() that came before its park()
+  bool token_ = false;  // an unpark() that came before its park()
   sim::Picos token_time_{0};
-  Thread* next_waiter_ = nullptr;   // in SpinLock's list
-  sim::Picos spin_from_{0};         // when it began to spin for a lock
+  Thread* next_waiter_ = nullptr;  // in SpinLock's list
+  sim::Picos spin_from_{0};        // when it began to spin for a lock
 };
 
 /// The thread that executes now, as `current` in Linux. Only valid inside a program.

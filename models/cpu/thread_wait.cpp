@@ -13,7 +13,8 @@ namespace cpu {
 
 void Thread::sync() {
   thread_.sync();
-  if (!steals_.empty()) [[unlikely]] settle_steals();
+  if (!steals_.empty()) [[unlikely]]
+    settle_steals();
   core_.memory().commit_pending();
 }
 
@@ -27,12 +28,16 @@ void Thread::settle_steals() {
 
 void Thread::on_steal(sim::Picos start, sim::Picos d) {
   switch (state_) {
-    case State::idle: not_before_ = sim::max(not_before_, start + d); break;
+    case State::idle:
+      not_before_ = sim::max(not_before_, start + d);
+      break;
     case State::blocked:
       if (start < blocked_from_) blocked_from_ += d;  // the thread has run ahead; in truth it still computed then
       not_before_ = sim::max(not_before_, start + d);
       break;
-    case State::running: steals_.push_back({start, d}); break;
+    case State::running:
+      steals_.push_back({start, d});
+      break;
     case State::polling:
       steals_.push_back({start, d});
       if (poll_.hit) break;

@@ -88,14 +88,15 @@ void WcBuffers::flush_line(Line& line, sim::Picos t, FlushReason why) {
   flushes_[static_cast<unsigned>(why)]->add();
   if (line.valid != ~0ULL) partial_.add();
   sim::trace::Cause cause = line.cause;
-  const std::uint64_t span = trace_.span(points::wc_flush, cause, line.opened, t, line.leaves, line.at.v,
-                                         static_cast<std::uint64_t>(std::popcount(line.valid)), static_cast<std::uint64_t>(why));
+  const std::uint64_t span =
+      trace_.span(points::wc_flush, cause, line.opened, t, line.leaves, line.at.v,
+                  static_cast<std::uint64_t>(std::popcount(line.valid)), static_cast<std::uint64_t>(why));
   if (span != 0) cause.parent = span;
   depart_at(line.leaves, line.at, line.bytes, line.valid, cause);
 }
 
-sim::Picos WcBuffers::send_uncached(memory::Phys at, std::span<const std::byte> bytes, sim::trace::Cause cause, sim::Picos t,
-                                    sim::Picos not_before) {
+sim::Picos WcBuffers::send_uncached(memory::Phys at, std::span<const std::byte> bytes, sim::trace::Cause cause,
+                                    sim::Picos t, sim::Picos not_before) {
   const sim::Picos leaves = sim::max(sim::max(t + uc_latency_, last_left_ + line_interval_), not_before);
   last_left_ = leaves;
   const std::uint64_t span = trace_.span(points::uc_store, cause, t, t, leaves, at.v, bytes.size());

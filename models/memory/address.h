@@ -24,9 +24,9 @@ struct Address {
 };
 }  // namespace detail
 
-using Va = detail::Address<struct VaTag>;          ///< process virtual address (A)
-using MrAddr = detail::Address<struct MrTag>;      ///< address inside a memory region, as SGE and RETH carry it (B)
-using Iova = detail::Address<struct IovaTag>;      ///< DMA address, as TLPs carry it (D)
-using Phys = detail::Address<struct PhysTag>;      ///< host physical address (P); also addresses of MMIO windows
+using Va = detail::Address<struct VaTag>;      ///< process virtual address (A)
+using MrAddr = detail::Address<struct MrTag>;  ///< address inside a memory region, as SGE and RETH carry it (B)
+using Iova = detail::Address<struct IovaTag>;  ///< DMA address, as TLPs carry it (D)
+using Phys = detail::Address<struct PhysTag>;  ///< host physical address (P); also addresses of MMIO windows
 
 }  // namespace memory

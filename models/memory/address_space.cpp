@@ -26,7 +26,8 @@ constexpr std::uint64_t kMmioSize = 1ULL << 32;
 
 void* map_at(std::uint64_t at, std::uint64_t size, int protection) {
   void* const want = reinterpret_cast<void*>(at);
-  void* const got = ::mmap(want, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  void* const got =
+      ::mmap(want, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (got == MAP_FAILED || got != want) {
     if (got != MAP_FAILED) ::munmap(got, size);
     throw std::runtime_error("cannot reserve the address range of an address space at " + std::to_string(at) + ": " +
@@ -52,8 +53,8 @@ AddressSpace::AddressSpace(HostMemory& memory, std::uint64_t base, std::uint64_t
     ::munmap(reinterpret_cast<void*>(base_), size_);
     throw;
   }
-  void* const table =
-      ::mmap(nullptr, pages_ * sizeof(Page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const table = ::mmap(nullptr, pages_ * sizeof(Page), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (table == MAP_FAILED) {
     ::munmap(reinterpret_cast<void*>(base_), size_);
     ::munmap(reinterpret_cast<void*>(mmio_base_), kMmioSize);
@@ -248,7 +249,8 @@ Va AddressSpace::map_mmio(Phys bus, std::uint64_t size, MemoryType type) {
 
 void AddressSpace::unmap_mmio(Va va) {
   const std::uint64_t first = (va.v - mmio_base_) >> kPageShift;
-  SIM_CHECK(va.v >= mmio_base_ && first < mmio_.size() && mmio_[first].run != 0, "unmap of a device window that is not mapped");
+  SIM_CHECK(va.v >= mmio_base_ && first < mmio_.size() && mmio_[first].run != 0,
+            "unmap of a device window that is not mapped");
   const std::uint64_t count = mmio_[first].run;
   for (std::uint64_t i = 0; i < count; ++i) mmio_[first + i] = {};
 }

@@ -12,12 +12,13 @@
 
 namespace memory {
 namespace {
-constexpr std::uint32_t kBlock = 512;     // frames per 2 MiB block
-constexpr std::uint32_t kScatter = 167;   // odd, so that i * kScatter mod kBlock visits the whole block
+constexpr std::uint32_t kBlock = 512;    // frames per 2 MiB block
+constexpr std::uint32_t kScatter = 167;  // odd, so that i * kScatter mod kBlock visits the whole block
 std::string path(std::int32_t host, const char* what) { return "host" + std::to_string(host) + ".memory." + what; }
 }  // namespace
 
-HostMemory::HostMemory(sc_core::sc_module_name name, sim::Context& context, const MemoryConfig& config, std::int32_t host)
+HostMemory::HostMemory(sc_core::sc_module_name name, sim::Context& context, const MemoryConfig& config,
+                       std::int32_t host)
     : sc_module(name),
       context_(context),
       config_(config),
@@ -117,7 +118,8 @@ void HostMemory::write(Phys at, std::span<const std::byte> in, sim::trace::Cause
     std::memcpy(frame.bytes + at.offset(), in.data(), n);
     const auto first = at.offset() / kLine, last = (at.offset() + n - 1) / kLine;
     std::memset(frame.owner.data() + first, kNoCore, last - first + 1);
-    if (frame.watch != 0) [[unlikely]] fire(f, at, n, cause);
+    if (frame.watch != 0) [[unlikely]]
+      fire(f, at, n, cause);
     at = at + n;
     in = in.subspan(n);
   }

@@ -28,9 +28,11 @@ struct MemoryConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("llc_latency", c.llc_latency, "access that hits the last-level cache", sim::measured("typical Xeon, 40 to 70 cycles"));
+    v("llc_latency", c.llc_latency, "access that hits the last-level cache",
+      sim::measured("typical Xeon, 40 to 70 cycles"));
     v("dram_latency", c.dram_latency, "access that goes to DRAM", sim::measured("typical Xeon, load to use"));
-    v("llc_size", c.llc_size, "capacity of the last-level cache, tracked by 4 KiB page", sim::assumed("mid-size server part"), sim::Range{4096, 1e12});
+    v("llc_size", c.llc_size, "capacity of the last-level cache, tracked by 4 KiB page",
+      sim::assumed("mid-size server part"), sim::Range{4096, 1e12});
     v("llc_ways", c.llc_ways, "associativity of the last-level cache", sim::assumed("common"), sim::Range{1, 64});
     v("ddio", c.ddio, "device writes allocate in the last-level cache", sim::spec("Intel Data Direct I/O"));
     v("size", c.size, "installed memory", sim::assumed("enough for every scenario shipped"), sim::Range{1 << 20, 1e13});
@@ -95,11 +97,13 @@ class HostMemory : public sc_core::sc_module {
     copy_line(frame.bytes + at.offset(), in.data(), in.size());
     frame.owner[at.offset() / kLine] = core;
     if (!llc_.touch(f, frame.llc)) frame.llc = llc_.insert(f);
-    if (frame.watch != 0) [[unlikely]] fire(f, at, in.size(), cause);
+    if (frame.watch != 0) [[unlikely]]
+      fire(f, at, in.size(), cause);
   }
   /// Makes visible what has drained from the store buffers by now.
   void commit_pending() {
-    if (next_drain_ <= context_.now()) [[unlikely]] commit_due();
+    if (next_drain_ <= context_.now()) [[unlikely]]
+      commit_due();
   }
   bool contains(Phys at, std::size_t n) const;
   /// Host pointer to the byte at `at`, valid to the end of its frame. Does not commit pending stores.
@@ -172,7 +176,7 @@ class HostMemory : public sc_core::sc_module {
 
   std::vector<Frame> frames_;
   std::vector<std::uint32_t> free_frames_;
-  std::uint64_t frame_limit_;             // installed frames
+  std::uint64_t frame_limit_;  // installed frames
   std::size_t used_ = 0;
   std::uint32_t block_next_ = 0, block_end_ = 0;            // scattered frames: position in the current block
   std::uint32_t contiguous_next_ = 0, contiguous_end_ = 0;  // contiguous frames: what is left of the last block

@@ -43,7 +43,7 @@ class PageCache {
   std::vector<std::uint32_t> tag_;   // page + 1, 0 = empty
   std::vector<std::uint64_t> used_;  // time of last use on clock_
   std::uint64_t clock_ = 0;
-  Hint latest_ = 0;                  // the most recent place, and the page in it
+  Hint latest_ = 0;  // the most recent place, and the page in it
   std::uint32_t latest_page_ = 0;
 };
 

@@ -14,9 +14,12 @@ TEST(Barriers, ExpandAsTheRealMacros_S_BAR_1) {
     Barrier barrier;
     const char *x86, *arm;
   };
-  const Row table[] = {{Barrier::udma_to_device, "none", "dmb oshst"},    {Barrier::udma_from_device, "lfence", "dmb oshld"},
-                       {Barrier::mmio_flush_writes, "sfence", "dsb st"},  {Barrier::mmio_wc_start, "sfence", "dsb st"},
-                       {Barrier::mmio_wc_spinlock, "none", "dsb st"},     {Barrier::dma_rmb, "none", "dmb oshld"},
+  const Row table[] = {{Barrier::udma_to_device, "none", "dmb oshst"},
+                       {Barrier::udma_from_device, "lfence", "dmb oshld"},
+                       {Barrier::mmio_flush_writes, "sfence", "dsb st"},
+                       {Barrier::mmio_wc_start, "sfence", "dsb st"},
+                       {Barrier::mmio_wc_spinlock, "none", "dsb st"},
+                       {Barrier::dma_rmb, "none", "dmb oshld"},
                        {Barrier::wmb, "sfence", "dsb st"}};
   static_assert(std::size(table) == kBarriers);
   for (const Row& r : table) {
@@ -35,13 +38,15 @@ TEST(Barriers, EachCostsItsInstructionOnAnIdleCore) {
   m.add_core(omitting);
   std::vector<std::vector<sim::Picos>> cost(3);
   for (unsigned c = 0; c < 3; ++c) {
-    m.program([&, c](Thread& t) {
-      for (std::size_t b = 0; b < kBarriers; ++b) {
-        const sim::Picos before = t.now();
-        t.barrier(static_cast<Barrier>(b));
-        cost[c].push_back(t.now() - before);
-      }
-    }, c);
+    m.program(
+        [&, c](Thread& t) {
+          for (std::size_t b = 0; b < kBarriers; ++b) {
+            const sim::Picos before = t.now();
+            t.barrier(static_cast<Barrier>(b));
+            cost[c].push_back(t.now() - before);
+          }
+        },
+        c);
   }
   m.run();
   // In the order of the enumeration: to_device, from_device, flush_writes, wc_start, wc_spinlock, dma_rmb, wmb.
@@ -62,14 +67,16 @@ TEST(Barriers, SfenceAndDsbWaitForTheStoreBufferAndTheLinesUnderWay) {
   const memory::Va wc = m.space.map_mmio({kWindow}, 4096, memory::MemoryType::write_combining);
   std::vector<sim::Picos> at(4);
   for (unsigned c = 0; c < 2; ++c) {
-    m.program([&, c](Thread& t) {
-      t.store(p + 64 * c, std::uint64_t{1});  // executes at 1 ns, visible at 11 ns
-      t.barrier(Barrier::mmio_wc_start);
-      at[2 * c] = t.now();
-      t.mmio_store64(wc + 256 * c, 1);
-      t.barrier(Barrier::mmio_flush_writes);  // flushed at once, leaves 40 ns later
-      at[2 * c + 1] = t.now();
-    }, c);
+    m.program(
+        [&, c](Thread& t) {
+          t.store(p + 64 * c, std::uint64_t{1});  // executes at 1 ns, visible at 11 ns
+          t.barrier(Barrier::mmio_wc_start);
+          at[2 * c] = t.now();
+          t.mmio_store64(wc + 256 * c, 1);
+          t.barrier(Barrier::mmio_flush_writes);  // flushed at once, leaves 40 ns later
+          at[2 * c + 1] = t.now();
+        },
+        c);
   }
   m.run();
   EXPECT_EQ(at, (std::vector<sim::Picos>{11_ns, 52_ns, 22_ns, 63_ns}));

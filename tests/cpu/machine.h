@@ -96,7 +96,8 @@ class Machine {
   Thread& program(std::function<void(Thread&)> body, unsigned on_core = 0) {
     const std::size_t n = threads.size();
     threads.push_back(std::make_unique<Thread>(*core[on_core], engine, space, "t" + std::to_string(n),
-                                               static_cast<std::uint32_t>(n + 1), [this, n, body] { body(*threads[n]); }));
+                                               static_cast<std::uint32_t>(n + 1),
+                                               [this, n, body] { body(*threads[n]); }));
     threads.back()->start(0_ps);
     return *threads.back();
   }
@@ -104,7 +105,8 @@ class Machine {
   /// Runs fn at time t, before any program of that instant.
   void at(sim::Picos t, std::function<void()> fn) {
     events.push_back(std::make_unique<std::function<void()>>(std::move(fn)));
-    context.scheduler.at(t, [](void* f, std::uint64_t) { (*static_cast<std::function<void()>*>(f))(); }, events.back().get());
+    context.scheduler.at(
+        t, [](void* f, std::uint64_t) { (*static_cast<std::function<void()>*>(f))(); }, events.back().get());
   }
   memory::Phys phys(const void* p) { return space.phys_of(memory::va_of(p)); }
   /// What a device would read there now.

@@ -19,8 +19,10 @@ TEST(Polling, ReturnsAtTheFirstPollAtOrAfterTheWrite) {
       EXPECT_EQ(cause.msg, static_cast<sim::MsgId>(i + 1));
     }
   });
-  m.at(2_ns, [&] { m.device_write(p, std::uint64_t{1}, {1, 0}); });    // before the wait by the thread's clock: first poll
-  m.at(43_ns, [&] { m.device_write(p, std::uint64_t{2}, {2, 0}); });   // exactly at a poll
+  m.at(2_ns, [&] {
+    m.device_write(p, std::uint64_t{1}, {1, 0});
+  });  // before the wait by the thread's clock: first poll
+  m.at(43_ns, [&] { m.device_write(p, std::uint64_t{2}, {2, 0}); });  // exactly at a poll
   m.at(44_ns, [&] { m.device_write(p, std::uint64_t{3}, {3, 0}); });
   EXPECT_EQ(m.run(), sim::Outcome::quiescent);
   EXPECT_EQ(seen, (std::vector<sim::Picos>{13_ns, 43_ns, 53_ns}));
@@ -79,11 +81,13 @@ TEST(Polling, StoreOfAnotherCoreIsSeenWhenItDrains) {
     woke = t.now();
     EXPECT_EQ(t.load(p), 5U);
   });
-  m.program([&](Thread& t) {
-    t.compute(99_ns);
-    t.store(p, std::uint64_t{5});
-    t.compute(10_us);  // the event for the drain does not wait for this thread
-  }, 1);
+  m.program(
+      [&](Thread& t) {
+        t.compute(99_ns);
+        t.store(p, std::uint64_t{5});
+        t.compute(10_us);  // the event for the drain does not wait for this thread
+      },
+      1);
   m.run();
   EXPECT_EQ(woke, 110_ns);
 }
@@ -107,17 +111,19 @@ TEST(Polling, FastForwardEqualsSpinOverRandomWritesAndKernelWork) {
   };
   std::vector<Seen> seen[2];
   for (unsigned c = 0; c < 2; ++c) {
-    m.program([&, c](Thread& t) {
-      sim::Rng rng(7, "program");
-      for (int i = 0; i < kRounds; ++i) {
-        t.compute(sim::Picos{rng.below(30'000)});
-        if (rng.chance(0.5)) t.sync();
-        const sim::Picos interval{1 + (rng.chance(0.3) ? rng.below(3) : rng.below(20'000))};
-        const Thread::Range ranges[] = {{p, 8}, {q + 5, 4}};
-        const auto cause = t.wait_for_write(std::span(ranges, 1 + rng.below(2)), interval);
-        seen[c].push_back({t.now(), cause.msg, m.device_view(p)});
-      }
-    }, c);
+    m.program(
+        [&, c](Thread& t) {
+          sim::Rng rng(7, "program");
+          for (int i = 0; i < kRounds; ++i) {
+            t.compute(sim::Picos{rng.below(30'000)});
+            if (rng.chance(0.5)) t.sync();
+            const sim::Picos interval{1 + (rng.chance(0.3) ? rng.below(3) : rng.below(20'000))};
+            const Thread::Range ranges[] = {{p, 8}, {q + 5, 4}};
+            const auto cause = t.wait_for_write(std::span(ranges, 1 + rng.below(2)), interval);
+            seen[c].push_back({t.now(), cause.msg, m.device_view(p)});
+          }
+        },
+        c);
   }
   // Writes and interrupts on a coarse grid, so that exact ties with polls and with each other are common.
   struct Driver {
@@ -136,7 +142,8 @@ TEST(Polling, FastForwardEqualsSpinOverRandomWritesAndKernelWork) {
         for (auto& core : d->m->core) core->steal(at, length);
       }
       const bool done = d->seen[0].size() == kRounds && d->seen[1].size() == kRounds;
-      if (!done) d->m->context.scheduler.after(sim::Picos{d->rng.chance(0.3) ? 0 : 1000LL * d->rng.below(90)}, &step, d);
+      if (!done)
+        d->m->context.scheduler.after(sim::Picos{d->rng.chance(0.3) ? 0 : 1000LL * d->rng.below(90)}, &step, d);
     }
   } driver{&m, p, q, seen};
   m.context.scheduler.at(0_ps, &Driver::step, &driver);

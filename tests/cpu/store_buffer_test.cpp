@@ -69,7 +69,8 @@ TEST(StoreBuffer, ThreadSeesItsOwnPendingStoresOthersDoNot) {
     t.store(p + 62, 0x55);
     std::uint8_t got[16];
     t.load(p + 56, got, 16);
-    const std::uint8_t want[16] = {0x11, 0x11, 0x11, 0x11, 0x02, 0x01, 0x55, 0xEE, 0xDD, 0xCC, 0xBB, 0xAA, 0x11, 0x11, 0x11, 0x11};
+    const std::uint8_t want[16] = {0x11, 0x11, 0x11, 0x11, 0x02, 0x01, 0x55, 0xEE,
+                                   0xDD, 0xCC, 0xBB, 0xAA, 0x11, 0x11, 0x11, 0x11};
     EXPECT_EQ(std::memcmp(got, want, 16), 0);
     EXPECT_EQ(p[62], 0x11);
   });
@@ -98,14 +99,18 @@ TEST(StoreBuffer, StoreAcrossAPageBorderReachesBothFrames) {
 TEST(StoreBuffer, LaterOfTwoCoresStoresWinsWhateverTheOrderOfCommit) {
   Machine m;
   auto* p = static_cast<std::uint64_t*>(m.space.alloc(64));
-  m.program([&](Thread& t) {
-    t.compute(100_ns);
-    t.store(p, std::uint64_t{1});
-  }, 0);
-  m.program([&](Thread& t) {
-    t.compute(50_ns);
-    t.store(p, std::uint64_t{2});
-  }, 1);
+  m.program(
+      [&](Thread& t) {
+        t.compute(100_ns);
+        t.store(p, std::uint64_t{1});
+      },
+      0);
+  m.program(
+      [&](Thread& t) {
+        t.compute(50_ns);
+        t.store(p, std::uint64_t{2});
+      },
+      1);
   std::uint64_t last = 0;
   m.at(1_us, [&] { last = m.device_view(p); });
   m.run();
@@ -173,10 +178,13 @@ unsigned overtakings(Machine& m, bool with_barrier, unsigned tries) {
     std::uint64_t *data, *flag;
     unsigned* count;
   } ctx{&m, data, flag, &count};
-  m.host.watch(m.phys(flag), 8, [](void* c, std::uint64_t, sim::trace::Cause) {
-    auto* x = static_cast<Ctx*>(c);
-    if (x->m->device_view(x->data) != x->m->device_view(x->flag)) ++*x->count;
-  }, &ctx);
+  m.host.watch(
+      m.phys(flag), 8,
+      [](void* c, std::uint64_t, sim::trace::Cause) {
+        auto* x = static_cast<Ctx*>(c);
+        if (x->m->device_view(x->data) != x->m->device_view(x->flag)) ++*x->count;
+      },
+      &ctx);
   m.program([&, with_barrier, tries](Thread& t) {
     for (std::uint64_t i = 1; i <= tries; ++i) {
       t.store(data, i);

@@ -14,14 +14,16 @@ TEST(Thread, CurrentIsTheRunningThreadAndNobodyInHardware) {
   std::vector<const Thread*> seen;
   m.at(5_ns, [&] { EXPECT_EQ(current_or_null(), nullptr); });
   for (unsigned i = 0; i < 2; ++i) {
-    m.program([&](Thread& t) {
-      EXPECT_EQ(&current(), &t);
-      t.compute(5_ns);
-      t.sync();
-      EXPECT_EQ(&current(), &t);
-      t.sleep(10_ns);
-      EXPECT_EQ(&current(), &t);
-    }, i);
+    m.program(
+        [&](Thread& t) {
+          EXPECT_EQ(&current(), &t);
+          t.compute(5_ns);
+          t.sync();
+          EXPECT_EQ(&current(), &t);
+          t.sleep(10_ns);
+          EXPECT_EQ(&current(), &t);
+        },
+        i);
   }
   EXPECT_THROW(current(), sim::SimulatorBug);
   m.run();
@@ -120,11 +122,13 @@ TEST(Thread, KernelWorkDoesNotDelayOtherCoresNorABlockedThread) {
     t.sleep(1_us);
     slept = t.now();
   });
-  m.program([&](Thread& t) {
-    t.compute(1_us);
-    t.sync();
-    other = t.now();
-  }, 1);
+  m.program(
+      [&](Thread& t) {
+        t.compute(1_us);
+        t.sync();
+        other = t.now();
+      },
+      1);
   m.at(100_ns, [&] { m.core[0]->steal(100_ns, 300_ns); });
   m.run();
   EXPECT_EQ(slept, 1_us);
@@ -169,16 +173,18 @@ TEST(Thread, SpinLockExcludesAndHandsOverInTheOrderOfComing) {
   SpinLock lock;
   std::vector<std::pair<sim::Picos, sim::Picos>> held;
   for (unsigned i = 0; i < 3; ++i) {
-    m.program([&, i](Thread& t) {
-      t.compute(10_ns * i);
-      t.sync();
-      t.lock(lock);
-      const sim::Picos from = t.now();
-      t.compute(100_ns);
-      t.sync();
-      t.unlock(lock);
-      held.emplace_back(from, t.now());
-    }, i);
+    m.program(
+        [&, i](Thread& t) {
+          t.compute(10_ns * i);
+          t.sync();
+          t.lock(lock);
+          const sim::Picos from = t.now();
+          t.compute(100_ns);
+          t.sync();
+          t.unlock(lock);
+          held.emplace_back(from, t.now());
+        },
+        i);
   }
   m.run();
   ASSERT_EQ(held.size(), 3U);
@@ -214,10 +220,12 @@ TEST(Thread, LockReleasedAtALaterLocalTimeIsWaitedFor) {
     t.compute(1_us);
     t.unlock(lock);  // at 1007 ns of its own time, while the engine stands at 0
   });
-  m.program([&](Thread& t) {
-    t.lock(lock);
-    second = t.now();
-  }, 1);
+  m.program(
+      [&](Thread& t) {
+        t.lock(lock);
+        second = t.now();
+      },
+      1);
   m.run();
   EXPECT_EQ(second, 1008_ns);  // 6 ns + 167 turns of 6 ns
 }
@@ -232,15 +240,17 @@ TEST(Thread, LockedInstructionOfX86DrainsStoresThatOfArmDoesNot) {
   SpinLock plain[2], wc[2];
   std::vector<sim::Picos> at(4);
   for (unsigned c = 0; c < 2; ++c) {
-    m.program([&, c](Thread& t) {
-      t.store(p + 32 * c, std::uint64_t{1});  // at 1 ns, visible at 11 ns
-      t.lock(plain[c]);
-      at[2 * c] = t.now();
-      t.store(p + 32 * c, std::uint64_t{2});
-      const sim::Picos visible = t.now() + 10_ns;
-      t.lock(wc[c], true);
-      at[2 * c + 1] = t.now() - visible;
-    }, c);
+    m.program(
+        [&, c](Thread& t) {
+          t.store(p + 32 * c, std::uint64_t{1});  // at 1 ns, visible at 11 ns
+          t.lock(plain[c]);
+          at[2 * c] = t.now();
+          t.store(p + 32 * c, std::uint64_t{2});
+          const sim::Picos visible = t.now() + 10_ns;
+          t.lock(wc[c], true);
+          at[2 * c + 1] = t.now() - visible;
+        },
+        c);
   }
   m.run();
   EXPECT_EQ(at[0], 11_ns);

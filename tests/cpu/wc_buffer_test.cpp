@@ -15,7 +15,9 @@ struct Arrival {
   std::size_t n;
   bool operator==(const Arrival&) const = default;
 };
-void PrintTo(const Arrival& a, std::ostream* out) { *out << a.t.n << "ps bus+" << (a.bus - kWindow) << " " << a.n << "B"; }
+void PrintTo(const Arrival& a, std::ostream* out) {
+  *out << a.t.n << "ps bus+" << (a.bus - kWindow) << " " << a.n << "B";
+}
 
 class WcBuffersTest : public testing::Test {
  protected:
@@ -147,7 +149,8 @@ TEST_F(WcBuffersTest, UncachedStoresLeaveOneByOneInOrder) {
     EXPECT_EQ(t.now(), 15_ns);
   });
   m.run();
-  EXPECT_EQ(arrivals(m), (std::vector<Arrival>{{35_ns, kWindow + 0x20, 8}, {43_ns, kWindow + 0x24, 4}, {51_ns, kWindow + 0x20, 8}}));
+  EXPECT_EQ(arrivals(m),
+            (std::vector<Arrival>{{35_ns, kWindow + 0x20, 8}, {43_ns, kWindow + 0x24, 4}, {51_ns, kWindow + 0x20, 8}}));
   EXPECT_EQ(m.device.writes[1].bytes[0], std::byte{2});
   EXPECT_EQ(m.counter("cpu0.mmio_stores"), 3U);
 }
@@ -208,8 +211,8 @@ TEST_F(WcBuffersTest, MmioAccessOutsideAWindowIsRefused) {
 /// S-BAR-7, both halves: what the device sees of memory when the doorbell arrives, and whether a store after the doorbell
 /// is visible before it.
 struct Order {
-  bool dbr_late = false;        // the doorbell came before the doorbell record
-  bool doorbell_late = false;   // a store after the flush was visible before the doorbell
+  bool dbr_late = false;       // the doorbell came before the doorbell record
+  bool doorbell_late = false;  // a store after the flush was visible before the doorbell
 };
 Order ring(Machine& m) {
   auto* dbr = static_cast<std::uint32_t*>(m.space.alloc(64, 64));

@@ -54,7 +54,9 @@ TEST_F(AddressSpaceTest, AllocationsAreAlignedZeroedAndApart) {
       auto* p = static_cast<unsigned char*>(space.alloc(n, align));
       ASSERT_NE(p, nullptr);
       EXPECT_EQ(reinterpret_cast<std::uint64_t>(p) % align, 0U);
-      if (n >= kPageSize) { EXPECT_EQ(reinterpret_cast<std::uint64_t>(p) % kPageSize, 0U); }
+      if (n >= kPageSize) {
+        EXPECT_EQ(reinterpret_cast<std::uint64_t>(p) % kPageSize, 0U);
+      }
       EXPECT_EQ(space.size_of(p), n);
       EXPECT_EQ(std::count(p, p + n, 0), static_cast<std::ptrdiff_t>(n));
       std::memset(p, 0xAB, n);
@@ -95,13 +97,13 @@ TEST_F(AddressSpaceTest, WrongFreeIsReported) {
 }
 
 TEST_F(AddressSpaceTest, ExhaustionGivesNullAndLosesNothing) {
-  AddressSpace space(host, kBase, 2_MiB .n);
-  EXPECT_EQ(space.alloc(3_MiB .n), nullptr);
-  void* const all = space.alloc(2_MiB .n);
+  AddressSpace space(host, kBase, 2_MiB.n);
+  EXPECT_EQ(space.alloc(3_MiB.n), nullptr);
+  void* const all = space.alloc(2_MiB.n);
   ASSERT_NE(all, nullptr);
   EXPECT_EQ(space.alloc(16), nullptr);
   space.free(all);
-  EXPECT_NE(space.alloc(2_MiB .n), nullptr);
+  EXPECT_NE(space.alloc(2_MiB.n), nullptr);
 }
 
 TEST_F(AddressSpaceTest, FullHostMemoryGivesNull) {
@@ -109,13 +111,13 @@ TEST_F(AddressSpaceTest, FullHostMemoryGivesNull) {
   small.size = 1_MiB;
   HostMemory tight("tight", context, small, 1);
   AddressSpace space(tight, kBase);
-  EXPECT_EQ(space.alloc(2_MiB .n), nullptr);
-  EXPECT_NE(space.alloc(1_MiB .n), nullptr);
+  EXPECT_EQ(space.alloc(2_MiB.n), nullptr);
+  EXPECT_NE(space.alloc(1_MiB.n), nullptr);
   EXPECT_EQ(space.alloc(1), nullptr);
 }
 
 TEST_F(AddressSpaceTest, FreedNeighboursMerge) {
-  AddressSpace space(host, kBase, 2_MiB .n);
+  AddressSpace space(host, kBase, 2_MiB.n);
   void* part[4];
   for (void*& p : part) p = space.alloc(512 << 10);
   space.free(part[1]);

@@ -15,7 +15,8 @@ namespace {
 using namespace sim::literals;
 
 struct Backing {
-  explicit Backing(std::size_t pages) : p(static_cast<std::byte*>(std::aligned_alloc(kPageSize, pages * kPageSize)), &std::free) {
+  explicit Backing(std::size_t pages)
+      : p(static_cast<std::byte*>(std::aligned_alloc(kPageSize, pages * kPageSize)), &std::free) {
     std::fill_n(p.get(), pages * kPageSize, std::byte{0xEE});
   }
   std::unique_ptr<std::byte, decltype(&std::free)> p;
@@ -108,11 +109,14 @@ TEST_F(HostMemoryTest, WatchpointFiresOnOverlapOnlyAndAfterTheBytesAreThere) {
     std::vector<std::byte> bytes;
     sim::trace::Cause cause;
   } seen{&m, at + 8, std::vector<std::byte>(2), {}};
-  m.watch(at + 8, 2, [](void* ctx, std::uint64_t, sim::trace::Cause cause) {
-    auto* s = static_cast<Seen*>(ctx);
-    s->m->read(s->at, s->bytes);
-    s->cause = cause;
-  }, &seen);
+  m.watch(
+      at + 8, 2,
+      [](void* ctx, std::uint64_t, sim::trace::Cause cause) {
+        auto* s = static_cast<Seen*>(ctx);
+        s->m->read(s->at, s->bytes);
+        s->cause = cause;
+      },
+      &seen);
   Log log;
   const WatchId id = m.watch(at + 8, 2, &Log::on, &log, 7);
   EXPECT_TRUE(m.watched(at));
@@ -139,13 +143,16 @@ TEST_F(HostMemoryTest, WatchpointsMayBeSetAndRemovedWhileOneFires) {
     WatchId self = 0, other = 0;
     Log log;
   } s{&m, at, 0, 0, {}};
-  s.self = m.watch(at, 1, [](void* ctx, std::uint64_t, sim::trace::Cause) {
-    auto* st = static_cast<State*>(ctx);
-    st->log.fired.push_back(1);
-    st->m->unwatch(st->self);
-    st->m->unwatch(st->other);
-    st->m->watch(st->at, 1, &Log::on, &st->log, 3);
-  }, &s);
+  s.self = m.watch(
+      at, 1,
+      [](void* ctx, std::uint64_t, sim::trace::Cause) {
+        auto* st = static_cast<State*>(ctx);
+        st->log.fired.push_back(1);
+        st->m->unwatch(st->self);
+        st->m->unwatch(st->other);
+        st->m->watch(st->at, 1, &Log::on, &st->log, 3);
+      },
+      &s);
   s.other = m.watch(at, 1, &Log::on, &s.log, 2);
   m.write(at, bytes({1}));
   EXPECT_EQ(s.log.fired, (std::vector<std::uint64_t>{1}));  // the removed and the new one did not see this write
