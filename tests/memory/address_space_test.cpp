@@ -13,6 +13,7 @@ namespace memory {
 namespace {
 using namespace sim::literals;
 constexpr std::uint64_t kBase = 0x2000'0000'0000, kStep = 64ULL << 30;
+constexpr std::uint64_t kMiB = 1 << 20;
 
 class AddressSpaceTest : public testing::Test {
  protected:
@@ -97,13 +98,13 @@ TEST_F(AddressSpaceTest, WrongFreeIsReported) {
 }
 
 TEST_F(AddressSpaceTest, ExhaustionGivesNullAndLosesNothing) {
-  AddressSpace space(host, kBase, 2_MiB.n);
-  EXPECT_EQ(space.alloc(3_MiB.n), nullptr);
-  void* const all = space.alloc(2_MiB.n);
+  AddressSpace space(host, kBase, kMiB * 2);
+  EXPECT_EQ(space.alloc(kMiB * 3), nullptr);
+  void* const all = space.alloc(kMiB * 2);
   ASSERT_NE(all, nullptr);
   EXPECT_EQ(space.alloc(16), nullptr);
   space.free(all);
-  EXPECT_NE(space.alloc(2_MiB.n), nullptr);
+  EXPECT_NE(space.alloc(kMiB * 2), nullptr);
 }
 
 TEST_F(AddressSpaceTest, FullHostMemoryGivesNull) {
@@ -111,13 +112,13 @@ TEST_F(AddressSpaceTest, FullHostMemoryGivesNull) {
   small.size = 1_MiB;
   HostMemory tight("tight", context, small, 1);
   AddressSpace space(tight, kBase);
-  EXPECT_EQ(space.alloc(2_MiB.n), nullptr);
-  EXPECT_NE(space.alloc(1_MiB.n), nullptr);
+  EXPECT_EQ(space.alloc(kMiB * 2), nullptr);
+  EXPECT_NE(space.alloc(kMiB), nullptr);
   EXPECT_EQ(space.alloc(1), nullptr);
 }
 
 TEST_F(AddressSpaceTest, FreedNeighboursMerge) {
-  AddressSpace space(host, kBase, 2_MiB.n);
+  AddressSpace space(host, kBase, kMiB * 2);
   void* part[4];
   for (void*& p : part) p = space.alloc(512 << 10);
   space.free(part[1]);
