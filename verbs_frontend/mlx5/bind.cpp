@@ -40,8 +40,9 @@ std::uint8_t context_access(unsigned verbs_access) {
 
 }  // namespace
 
-std::uint32_t put_invalidate(Machine& m, const WorkQueue& sq, std::byte* ctrl, std::uint32_t new_key) {
-  put_umr_ctrl(m, ctrl + 16, kUmrInline | kUmrTranslationOffset | kUmrCheckQpn, 0, kMaskKey | kMaskQpn | kMaskFree);
+std::uint32_t put_invalidate(Machine& m, const WorkQueue& sq, std::byte* ctrl, std::uint32_t new_key, bool check_qpn) {
+  const std::uint8_t flags = kUmrInline | kUmrTranslationOffset | (check_qpn ? kUmrCheckQpn : 0);
+  put_umr_ctrl(m, ctrl + 16, flags, 0, kMaskKey | kMaskFree | (check_qpn ? kMaskQpn : 0));
   std::byte* context = wrapped(sq, ctrl + hca::prm::kWqebb);
   m.store(context, kContextFree);
   m.store(context + 4, be32(kAnyQp | (new_key & 0xff)));
@@ -50,7 +51,7 @@ std::uint32_t put_invalidate(Machine& m, const WorkQueue& sq, std::byte* ctrl, s
 
 std::uint32_t put_bind(Machine& m, const WorkQueue& sq, std::byte* ctrl, const ibv_mw_bind_info& info, ibv_mw_type type,
                        std::uint32_t new_key, std::uint32_t qpn) {
-  if (info.length == 0) return put_invalidate(m, sq, ctrl, new_key);
+  if (info.length == 0) return put_invalidate(m, sq, ctrl, new_key, type == IBV_MW_TYPE_2);
   std::uint64_t mask = kMaskLen | kMaskStart | kMaskKey | kMaskLocalWrite | kMaskRemoteRead | kMaskRemoteWrite | kMaskAtomic | kMaskFree;
   std::uint8_t flags = kUmrInline | kUmrTranslationOffset;
   if (type == IBV_MW_TYPE_2) {

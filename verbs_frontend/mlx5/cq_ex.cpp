@@ -26,7 +26,7 @@ int take(Machine& m, Cq& cq, sim::Picos entry) {
 
 int start_poll(ibv_cq_ex* q, ibv_poll_cq_attr* attr) {
   if (attr->comp_mask != 0) return EINVAL;
-  Machine m;
+  Machine m = machine_for(q->context);
   Cq& cq = self(q);
   const sim::Picos entry = m.now();
   m.compute(m.config().poll_call);
@@ -44,7 +44,7 @@ int start_poll(ibv_cq_ex* q, ibv_poll_cq_attr* attr) {
 }
 
 int next_poll(ibv_cq_ex* q) {
-  Machine m;
+  Machine m = machine_for(q->context);
   Cq& cq = self(q);
   const int r = take(m, cq, sim::Picos{-2});
   settle_journeys(m, cq);
@@ -53,7 +53,7 @@ int next_poll(ibv_cq_ex* q) {
 }
 
 void end_poll(ibv_cq_ex* q) {
-  Machine m;
+  Machine m = machine_for(q->context);
   Cq& cq = self(q);
   store_consumer_index(m, cq);
   m.unlock(cq.lock);

@@ -19,7 +19,8 @@ using hca::prm::be64;
 
 class Machine {
  public:
-  Machine() : thread_(cpu::current()), state_(process()) {}
+  /// `locks` = false: MLX5_SINGLE_THREADED, no spin lock is taken.
+  explicit Machine(bool locks = true) : thread_(cpu::current()), state_(process()), locks_(locks) {}
 
   cpu::Thread& thread() { return thread_; }
   ProcessState& state() { return state_; }
@@ -56,10 +57,12 @@ class Machine {
     if (state_.tap != nullptr) [[unlikely]] state_.tap->on_barrier(b);
   }
   void lock(cpu::SpinLock& l, bool wc = false) {
+    if (!locks_) return;
     thread_.lock(l, wc);
     if (state_.tap != nullptr) [[unlikely]] state_.tap->on_lock();
   }
   void unlock(cpu::SpinLock& l) {
+    if (!locks_) return;
     thread_.unlock(l);
     if (state_.tap != nullptr) [[unlikely]] state_.tap->on_unlock();
   }
@@ -67,6 +70,7 @@ class Machine {
  private:
   cpu::Thread& thread_;
   ProcessState& state_;
+  bool locks_;
 };
 
 }  // namespace verbs::mlx5

@@ -80,6 +80,7 @@ struct Mlx5Context {
   void give_user_index(std::uint32_t index) { by_user_index[index] = nullptr; }
 };
 inline Mlx5Context& mlx5_of(ibv_context* c) { return reinterpret_cast<Mlx5Context&>(verbs::context_of(c)); }
+inline Machine machine_for(ibv_context* c) { return Machine(!mlx5_of(c).single_threaded); }
 
 // Protection domain --------------------------------------------------------------------------------------------------
 
@@ -175,6 +176,7 @@ struct Qp {
     std::byte* data = nullptr;    ///< where its next segment goes
     std::uint32_t ds = 0;
     std::uint32_t count = 0;
+    std::uint32_t setters = 0;    ///< that this WQE still waits for
     std::uint32_t cur_post_at_start = 0;
     std::uint8_t small_fence_at_start = 0;
     bool inline_used = false;

@@ -66,7 +66,7 @@ void reclaim(Machine& m, Cq& cq, Qp& qp, std::uint32_t idx, bool failed) {
   sq.tail = new_tail;
 }
 
-void requester(Machine& m, Cq& cq, Completion& c, std::byte* slot, std::byte* cqe64) {
+void requester(Machine& m, Cq& cq, Completion& c, std::byte* slot) {
   Qp& qp = *c.qp;
   const std::uint32_t idx = qp.sq.index(be16(c.cqe.wqe_counter));
   c.wr_id = qp.sq.wrid[idx];
@@ -77,7 +77,10 @@ void requester(Machine& m, Cq& cq, Completion& c, std::byte* slot, std::byte* cq
   } else if (c.cqe.op_own & MLX5_INLINE_SCATTER_32) {
     c.status = scatter_to_send(m, qp, idx, slot, be32(c.cqe.byte_cnt));
   } else if (c.cqe.op_own & MLX5_INLINE_SCATTER_64) {
-    c.status = scatter_to_send(m, qp, idx, cqe64 - sizeof(mlx5_cqe64), be32(c.cqe.byte_cnt));
+    // The real driver reads from one byte before the slot here; for slot 0 that byte is taken as zero.
+    std::array<std::byte, 64> data{slot == cq.buf ? std::byte{0} : slot[-1]};
+    std::memcpy(data.data() + 1, slot, data.size() - 1);
+    c.status = scatter_to_send(m, qp, idx, data.data(), std::min<std::uint32_t>(be32(c.cqe.byte_cnt), data.size()));
   }
   reclaim(m, cq, qp, idx, c.status != IBV_WC_SUCCESS);
 }
@@ -131,7 +134,7 @@ Seen resolve(Machine& m, Cq& cq, Completion& c, std::byte* slot, std::uint32_t s
   const bool from_requester = c.opcode() == MLX5_CQE_REQ || c.opcode() == MLX5_CQE_REQ_ERR;
   if (from_requester ? c.qp->sq.wqe_cnt == 0 : c.qp->rq.wqe_cnt == 0) return Seen::error;
   if (from_requester)
-    requester(m, cq, c, slot, cqe64);
+    requester(m, cq, c, slot);
   else
     responder(m, cq, c, cqe64, slot_number);
   return Seen::found;
@@ -242,7 +245,7 @@ void settle_journeys(Machine& m, Cq& cq) {
 }
 
 int poll_cq(ibv_cq* ibcq, int n, ibv_wc* wc) {
-  Machine m;
+  Machine m = machine_for(ibcq->context);
   Cq& cq = cq_of(ibcq);
   const sim::Picos entry = m.now();
   m.compute(m.config().poll_call);

@@ -28,7 +28,7 @@ void build(Machine& m, const WorkQueue& rq, std::byte* wqe, const ibv_recv_wr& w
 }  // namespace
 
 int post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  Machine m;
+  Machine m = machine_for(ibqp->context);
   Qp& qp = qp_of(ibqp);
   WorkQueue& rq = qp.rq;
   m.compute(m.config().post_recv_call);

@@ -23,16 +23,16 @@ std::byte* copy_inline(Machine& m, const WorkQueue& sq, std::byte* to, std::uint
   memory::AddressSpace& space = m.thread().space();
   while (n > 0) {
     if (to == sq.end()) to = sq.buf;
-    std::array<std::byte, 16> piece;
+    std::array<std::byte, 32> piece;
     const std::size_t room = static_cast<std::size_t>(sq.end() - to);
     const std::size_t page = memory::kPageSize - (from & (memory::kPageSize - 1));
     const auto k = static_cast<std::uint32_t>(std::min({std::size_t{n}, piece.size(), room, page}));
     // Inline data may lie anywhere, on the program's stack too, which is not simulated memory.
-    if (space.translate({from}))
+    if (space.owns(reinterpret_cast<const void*>(from)))
       m.thread().load(reinterpret_cast<const void*>(from), piece.data(), k);
     else
       std::memcpy(piece.data(), reinterpret_cast<const void*>(from), k);
-    m.compute(m.config().inline_copy_16b);
+    m.compute(m.config().inline_copy_16b * ((k + 15) / 16));
     m.store_bytes(to, piece.data(), k);
     to += k;
     from += k;
@@ -108,7 +108,7 @@ int put_operation(Post& p, const ibv_send_wr& wr) {
     case IBV_WR_LOCAL_INV:
       p.qp.small_fence = kFmSmallFence;
       m.store(p.ctrl + 12, be32(wr.invalidate_rkey));
-      p.ds = put_invalidate(m, p.qp.sq, p.ctrl, 0);
+      p.ds = put_invalidate(m, p.qp.sq, p.ctrl, 0, true);
       return 0;
     case IBV_WR_TSO:
       return EINVAL;
@@ -189,7 +189,7 @@ int build(Post& p, const ibv_send_wr& wr, std::uint8_t opcode, std::uint32_t nre
 }  // namespace
 
 int post_send(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
-  Machine m;
+  Machine m = machine_for(ibqp->context);
   Qp& qp = qp_of(ibqp);
   WorkQueue& sq = qp.sq;
   const sim::Picos entry = m.now();

@@ -196,7 +196,7 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
 }
 
 int modify_qp(ibv_qp* ibqp, ibv_qp_attr* attr, int mask) {
-  Machine m;
+  Machine m = machine_for(ibqp->context);
   Qp& qp = qp_of(ibqp);
   m.compute(m.config().control_call);
   if (const int e = cmd_modify_qp(ibqp, *attr, mask)) return e;
@@ -223,13 +223,13 @@ int query_qp(ibv_qp* ibqp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) 
   if (const int e = cmd_query_qp(ibqp, *attr, mask, *init)) return e;
   init->cap.max_send_wr = qp.sq.max_post;
   init->cap.max_send_sge = static_cast<std::uint32_t>(qp.sq.wqe_cnt != 0 ? qp.sq.max_gs : 0);
-  init->cap.max_inline_data = qp.max_inline;
+  init->cap.max_inline_data = qp.sq.wqe_cnt != 0 ? qp.max_inline : 0;
   attr->cap = init->cap;
   return 0;
 }
 
 int destroy_qp(ibv_qp* ibqp) {
-  Machine m;
+  Machine m = machine_for(ibqp->context);
   Qp& qp = qp_of(ibqp);
   Mlx5Context& c = qp.context();
   m.compute(m.config().control_call);

@@ -10,12 +10,6 @@ namespace verbs::mlx5 {
 /// fm_ce_se bits of the control segment.
 inline constexpr std::uint8_t kFmSmallFence = 0x20, kFmFence = 0x80, kCeAlways = 0x08, kSolicited = 0x02;
 
-struct CtrlFields {
-  std::uint16_t index;
-  std::uint8_t opcode;
-  std::uint32_t qpn;
-  std::uint32_t ds;
-};
 inline std::uint32_t index_opcode(std::uint32_t index, std::uint8_t opcode) { return be32((index & 0xffff) << 8 | opcode); }
 inline std::uint32_t qpn_ds(std::uint32_t qpn, std::uint32_t ds) { return be32(qpn << 8 | ds); }
 
@@ -49,8 +43,9 @@ OpcodeInfo mlx5_opcode(ibv_wr_opcode op);
 /// Copies `n` bytes of the program's memory to `to`, wrapping at the end of the ring. Returns where it ended.
 std::byte* copy_inline(Machine& m, const WorkQueue& sq, std::byte* to, std::uint64_t from, std::uint32_t n);
 
-/// UMR segments of BIND_MW and LOCAL_INV after the control segment; DS of the whole WQE.
-std::uint32_t put_invalidate(Machine& m, const WorkQueue& sq, std::byte* ctrl, std::uint32_t new_key);
+// UMR segments of BIND_MW and LOCAL_INV after the control segment; each returns the DS of the whole WQE.
+/// `check_qpn`: the key belongs to this QP (LOCAL_INV, type 2 windows), so the HCA is to check and clear the binding.
+std::uint32_t put_invalidate(Machine& m, const WorkQueue& sq, std::byte* ctrl, std::uint32_t new_key, bool check_qpn);
 std::uint32_t put_bind(Machine& m, const WorkQueue& sq, std::byte* ctrl, const ibv_mw_bind_info& info, ibv_mw_type type,
                        std::uint32_t new_key, std::uint32_t qpn);
 /// The only check in posting a bind: EOPNOTSUPP beyond 2 GiB (S-PS-8).

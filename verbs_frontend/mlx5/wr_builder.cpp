@@ -42,10 +42,10 @@ bool begin(Machine& m, Qp& qp, ibv_wr_opcode opcode) {
   return true;
 }
 
-/// The WQE is complete: stores qpn_ds and moves on.
+/// A setter is done. With the last one the WQE is complete: stores qpn_ds and moves on.
 void finish(Machine& m, Qp& qp) {
   Qp::Batch& b = qp.batch;
-  if (b.ctrl == nullptr) return;
+  if (b.ctrl == nullptr || --b.setters != 0) return;
   m.store(b.ctrl + 4, qpn_ds(qp.qp().qp_num, b.ds));
   if (b.error == 0) begin_journey(m, qp, qp.sq.head + b.count - 1, b.entry, b.opcode, b.bytes);
   qp.sq.cur_post += (b.ds + 3) / 4;
@@ -59,33 +59,34 @@ std::byte* open(Machine& m, Qp& qp, ibv_wr_opcode opcode, std::uint32_t fixed) {
   ++b.count;
   if (b.ctrl == nullptr) return nullptr;
   if (qp.qp().qp_type == IBV_QPT_UD) fixed += 48;
+  b.setters = qp.qp().qp_type == IBV_QPT_UD ? 2 : 1;
   b.ds = (16 + fixed) / 16;
   b.data = b.ctrl + 16 + fixed;
   return b.ctrl + 16;
 }
 
 void send(ibv_qp_ex* q) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   open(m, self(q), IBV_WR_SEND, 0);
 }
 void send_imm(ibv_qp_ex* q, __be32 imm) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   Qp& qp = self(q);
   if (open(m, qp, IBV_WR_SEND_WITH_IMM, 0) != nullptr) m.store<std::uint32_t>(qp.batch.ctrl + 12, imm);
 }
 void send_inv(ibv_qp_ex* q, std::uint32_t rkey) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   Qp& qp = self(q);
   if (open(m, qp, IBV_WR_SEND_WITH_INV, 0) != nullptr) m.store(qp.batch.ctrl + 12, be32(rkey));
 }
 void rdma(ibv_qp_ex* q, ibv_wr_opcode opcode, std::uint32_t rkey, std::uint64_t va) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   if (std::byte* seg = open(m, self(q), opcode, 16)) put_remote(m, seg, va, rkey);
 }
 void rdma_write(ibv_qp_ex* q, std::uint32_t rkey, std::uint64_t va) { rdma(q, IBV_WR_RDMA_WRITE, rkey, va); }
 void rdma_read(ibv_qp_ex* q, std::uint32_t rkey, std::uint64_t va) { rdma(q, IBV_WR_RDMA_READ, rkey, va); }
 void rdma_write_imm(ibv_qp_ex* q, std::uint32_t rkey, std::uint64_t va, __be32 imm) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   Qp& qp = self(q);
   if (std::byte* seg = open(m, qp, IBV_WR_RDMA_WRITE_WITH_IMM, 16)) {
     put_remote(m, seg, va, rkey);
@@ -93,15 +94,15 @@ void rdma_write_imm(ibv_qp_ex* q, std::uint32_t rkey, std::uint64_t va, __be32 i
   }
 }
 void cmp_swp(ibv_qp_ex* q, std::uint32_t rkey, std::uint64_t va, std::uint64_t compare, std::uint64_t swap) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   if (std::byte* seg = open(m, self(q), IBV_WR_ATOMIC_CMP_AND_SWP, 32)) put_atomic(m, seg, va, rkey, swap, &compare);
 }
 void fetch_add(ibv_qp_ex* q, std::uint32_t rkey, std::uint64_t va, std::uint64_t add) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   if (std::byte* seg = open(m, self(q), IBV_WR_ATOMIC_FETCH_AND_ADD, 32)) put_atomic(m, seg, va, rkey, add, nullptr);
 }
 void bind_mw(ibv_qp_ex* q, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   Qp& qp = self(q);
   if (open(m, qp, IBV_WR_BIND_MW, 0) == nullptr) return;
   qp.small_fence = kFmSmallFence;
@@ -111,17 +112,17 @@ void bind_mw(ibv_qp_ex* q, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_inf
   finish(m, qp);
 }
 void local_inv(ibv_qp_ex* q, std::uint32_t rkey) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   Qp& qp = self(q);
   if (open(m, qp, IBV_WR_LOCAL_INV, 0) == nullptr) return;
   qp.small_fence = kFmSmallFence;
   m.store(qp.batch.ctrl + 12, be32(rkey));
-  qp.batch.ds = put_invalidate(m, qp.sq, qp.batch.ctrl, 0);
+  qp.batch.ds = put_invalidate(m, qp.sq, qp.batch.ctrl, 0, true);
   finish(m, qp);
 }
 
 void set_sge_list(ibv_qp_ex* q, std::size_t n, const ibv_sge* list) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   Qp& qp = self(q);
   Qp::Batch& b = qp.batch;
   if (b.ctrl == nullptr) return;
@@ -142,7 +143,7 @@ void set_sge_list(ibv_qp_ex* q, std::size_t n, const ibv_sge* list) {
   finish(m, qp);
 }
 void set_sge(ibv_qp_ex* q, std::uint32_t lkey, std::uint64_t addr, std::uint32_t length) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   Qp& qp = self(q);
   Qp::Batch& b = qp.batch;
   if (b.ctrl == nullptr) return;
@@ -156,7 +157,7 @@ void set_sge(ibv_qp_ex* q, std::uint32_t lkey, std::uint64_t addr, std::uint32_t
 }
 
 void set_inline_data_list(ibv_qp_ex* q, std::size_t n, const ibv_data_buf* list) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   Qp& qp = self(q);
   Qp::Batch& b = qp.batch;
   if (b.ctrl == nullptr) return;
@@ -185,13 +186,15 @@ void set_inline_data(ibv_qp_ex* q, void* addr, std::size_t length) {
 }
 
 void set_ud_addr(ibv_qp_ex* q, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   Qp& qp = self(q);
-  if (qp.batch.ctrl != nullptr) put_datagram(m, qp.batch.ctrl + 16, ah, qpn, qkey);
+  if (qp.batch.ctrl == nullptr) return;
+  put_datagram(m, qp.batch.ctrl + 16, ah, qpn, qkey);
+  finish(m, qp);
 }
 
 void start(ibv_qp_ex* q) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   Qp& qp = self(q);
   const sim::Picos entry = m.now();
   m.compute(m.config().post_send_call);
@@ -213,7 +216,7 @@ void roll_back(Machine& m, Qp& qp) {
 }
 
 int complete(ibv_qp_ex* q) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   Qp& qp = self(q);
   Qp::Batch& b = qp.batch;
   int error = b.error;
@@ -227,7 +230,7 @@ int complete(ibv_qp_ex* q) {
 }
 
 void abort(ibv_qp_ex* q) {
-  Machine m;
+  Machine m = machine_for(q->qp_base.context);
   Qp& qp = self(q);
   roll_back(m, qp);
   m.unlock(qp.sq.lock);
