@@ -50,6 +50,7 @@ std::uint32_t CommandUnit::init_segment_read(std::uint64_t offset) const {
 sim::Flow CommandUnit::run(unsigned slot) {
   busy_[slot] = true;
   const sim::Picos start = device_.context.now();
+  const bool announce = events_.wanted(prm::kEventCmd);  // the command that creates the command EQ is polled for
   Command c;
   c.slot = slot;
   sim::BufferRef entry = device_.context.buffers.make(sizeof(prm::CmdEntry));
@@ -67,7 +68,7 @@ sim::Flow CommandUnit::run(unsigned slot) {
     if (status != prm::kCmdOk) failures_.add();
     write_output(c, status);
     trace_.span(points::command, {}, start, start, device_.context.now(), opcode, status, slot);
-    events_.async(prm::kEventCmd, 1U << slot);
+    if (announce) events_.async(prm::kEventCmd, 1U << slot);
   }
   busy_[slot] = false;
 }

@@ -43,6 +43,12 @@ void EventUnit::async(prm::EventType type, std::uint32_t object, std::uint8_t de
   });
 }
 
+bool EventUnit::wanted(prm::EventType type) {
+  bool found = false;
+  eqs_.for_each([&](const Eq& eq) { found |= (eq.event_mask >> type & 1) != 0; });
+  return found;
+}
+
 sim::Flow EventUnit::post(Eq& eq, prm::Eqe eqe, std::uint32_t object, sim::trace::Cause cause) {
   const sim::Picos start = context_.now();
   const std::uint32_t eqn = eq.eqn;
@@ -74,7 +80,8 @@ void EventUnit::fire(Eq& eq, sim::trace::Cause cause) {
 void EventUnit::doorbell(std::uint32_t value, bool arm) {
   Eq* eq = eqs_.find(value >> 24);
   if (eq == nullptr) return;
-  eq->consumer += (value - eq->consumer) & 0xFFFFFF;
+  const std::uint32_t ahead = (value - eq->consumer) & 0xFFFFFF;
+  if (ahead <= eq->producer - eq->consumer) eq->consumer += ahead;  // an index that was never produced is nonsense
   if (!arm) return;
   eq->armed = true;
   if (eq->producer != eq->consumer) fire(*eq, {});

@@ -22,6 +22,8 @@ class EventUnit {
   /// Async event on every EQ whose mask has the type: QP events (qpn in `object`), CQ errors (cqn, `detail` = syndrome),
   /// command completions (slot vector in `object`).
   void async(prm::EventType type, std::uint32_t object, std::uint8_t detail = 0);
+  /// Some EQ takes events of this type.
+  bool wanted(prm::EventType type);
   /// EQ doorbell: eqn<<24 | ci.
   void doorbell(std::uint32_t value, bool arm);
 
