@@ -246,7 +246,9 @@ std::string ConfigErrors::text() const {
     return std::tuple(name(a), a->origin.line, a->origin.column) < std::tuple(name(b), b->origin.line, b->origin.column);
   });
   std::string out;
-  for (const ConfigError* e : order) out += e->text() + "\n";
+  std::set<std::pair<std::string, std::string>> told;
+  for (const ConfigError* e : order)
+    if (told.emplace(e->origin.text(), e->message).second) out += e->text() + "\n";
   return out;
 }
 
@@ -352,7 +354,7 @@ void apply_set(Json& root, const std::string& assignment, const Json& defaults, 
   const std::size_t equals = assignment.find('=');
   const std::vector<std::string> parts = split_path(std::string_view(assignment).substr(0, equals));
   if (equals == std::string::npos || parts.empty())
-    return errors.add(origin, {}, "expected PATH=VALUE, such as --set run.seed=7");
+    return errors.add(origin, {}, "expected PATH=VALUE, such as --set seed=7");
   const std::string text = assignment.substr(equals + 1);
 
   ConfigErrors quiet;

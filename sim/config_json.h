@@ -31,7 +31,8 @@ class ConfigErrors {
   bool empty() const { return all_.empty(); }
   std::size_t size() const { return all_.size(); }
   const std::vector<ConfigError>& all() const { return all_; }
-  /// One line per error, those of one file together and in the order of its text.
+  /// One line per error, those of one file together and in the order of its text. A mistake in a value that several parts
+  /// inherit is told once, with the path under which it was found first.
   std::string text() const;
 
  private:

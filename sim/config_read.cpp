@@ -12,7 +12,9 @@ std::string quantity(double v, TypeInfo::Kind kind) {
   if (kind == TypeInfo::Kind::time || kind == TypeInfo::Kind::bytes || kind == TypeInfo::Kind::rate) v = std::clamp(v, 0.0, 9e18);
   switch (kind) {
     case TypeInfo::Kind::time: return to_string(Picos{static_cast<std::int64_t>(v)});
-    case TypeInfo::Kind::bytes: return to_string(Bytes{static_cast<std::uint64_t>(v)});
+    case TypeInfo::Kind::bytes:
+      if (const auto n = static_cast<std::uint64_t>(v); n >= 1'000'000'000 && n % 1'000'000'000 == 0) return std::to_string(n / 1'000'000'000) + " GB";
+      return to_string(Bytes{static_cast<std::uint64_t>(v)});
     case TypeInfo::Kind::rate: return to_string(BitRate{static_cast<std::uint64_t>(v)});
     default: {
       std::ostringstream s;
@@ -39,7 +41,7 @@ std::string TypeInfo::text() const {
     case Kind::number: return "number";
     case Kind::string: return "string";
     case Kind::any: return "any value";
-    case Kind::structure: return "object";
+    case Kind::structure: return like.empty() ? "object" : "object like " + like;
     case Kind::list: return "list of " + element->text();
     case Kind::map: return "map of name to " + element->text();
     case Kind::enumeration: {

@@ -26,7 +26,8 @@ struct TypeInfo {
   std::vector<std::string> choices;             ///< enumeration
   double min = 0, max = 0;                      ///< integer: what the type can hold
   std::shared_ptr<const TypeInfo> element;      ///< list, map
-  std::vector<struct FieldInfo> fields;         ///< structure; empty when the structure contains itself
+  std::vector<struct FieldInfo> fields;         ///< structure; empty when the structure contains itself or `like` is set
+  std::string like;                             ///< structure: path of the member that describes the same structure
   /// "time", "list of integers", "one of a, b".
   std::string text() const;
 };

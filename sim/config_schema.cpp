@@ -66,7 +66,13 @@ Json schema_of(const TypeInfo& type, const std::optional<Range>& range) {
     case Kind::boolean: return with_type("boolean");
     case Kind::string: return with_type("string");
     case Kind::any: return Json::object();
-    case Kind::structure: return type.fields.empty() ? with_type("object") : structure(type, false);
+    case Kind::structure:
+      if (!type.like.empty()) {
+        Json j = Json::object();
+        j["$ref"] = "#/properties/" + type.like;
+        return j;
+      }
+      return type.fields.empty() ? with_type("object") : structure(type, false);
     case Kind::integer:
     case Kind::number: {
       Json j = with_type(type.kind == Kind::integer ? "integer" : "number");
@@ -115,7 +121,8 @@ Json structure(const TypeInfo& type, bool partial) {
     std::string text = f.doc;
     if (f.range) text += " (" + range_text(*f.range, f.type.kind) + ")";
     field["description"] = text;
-    if (!inner && !f.initial.is_null()) field["default"] = f.initial;
+    const bool composite = f.type.element != nullptr && f.type.element->kind == TypeInfo::Kind::structure;
+    if (!inner && !composite && !f.initial.is_null()) field["default"] = f.initial;
     properties[f.name] = std::move(field);
     if (f.provenance.kind == Provenance::required) needed.push_back(f.name);
   }

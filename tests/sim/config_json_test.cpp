@@ -166,9 +166,9 @@ TEST(ApplySet, ReachesElementsOfDefaultLists) {
 
 TEST(ApplySet, MistakesNameTheFlag) {
   Json j = parsed(R"({"hosts": [{"x": 1}], "s": "v"})");
-  EXPECT_EQ(set(j, "nonsense"), "--set nonsense: expected PATH=VALUE, such as --set run.seed=7\n");
-  EXPECT_EQ(set(j, "=3"), "--set =3: expected PATH=VALUE, such as --set run.seed=7\n");
-  EXPECT_EQ(set(j, "a..b=3"), "--set a..b=3: expected PATH=VALUE, such as --set run.seed=7\n");
+  EXPECT_EQ(set(j, "nonsense"), "--set nonsense: expected PATH=VALUE, such as --set seed=7\n");
+  EXPECT_EQ(set(j, "=3"), "--set =3: expected PATH=VALUE, such as --set seed=7\n");
+  EXPECT_EQ(set(j, "a..b=3"), "--set a..b=3: expected PATH=VALUE, such as --set seed=7\n");
   EXPECT_EQ(set(j, "hosts.2.x=3"), "--set hosts.2.x=3: hosts: has 1 elements; there is no element 2\n");
   EXPECT_EQ(set(j, "hosts.b.x=3"), "--set hosts.b.x=3: hosts: is a list: expected an index from 0, got \"b\"\n");
   EXPECT_EQ(set(j, "s.t=3"), "--set s.t=3: s: is the string \"v\" and has no \"t\"\n");
