@@ -17,12 +17,16 @@ std::string progress_text(sim::Picos now, std::uint64_t done, std::uint64_t tota
   constexpr std::size_t kWidth = 20;
   const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
   const auto filled = static_cast<std::size_t>(std::floor(share * kWidth));
-  const std::string bar = "[" + std::string(filled, '#') + std::string(kWidth - filled, '.') + "]";
-  std::string left;
-  if (done > 0) left = ", " + std::to_string(static_cast<long long>(std::ceil(elapsed_s * (1 - share) / share))) + " s left";
-  std::snprintf(buffer, sizeof buffer, "%s %3.0f %%  %.3f ms simulated, %llu of %llu messages%s", bar.c_str(), std::floor(100 * share), ms,
-                static_cast<unsigned long long>(done), static_cast<unsigned long long>(total), left.c_str());
-  return buffer;
+  std::string bar(kWidth, '.');
+  bar.replace(0, filled, filled, '#');
+  int n = std::snprintf(buffer, sizeof buffer, "[%s] %3.0f %%  %.3f ms simulated, %llu of %llu messages", bar.c_str(), std::floor(100 * share),
+                        ms, static_cast<unsigned long long>(done), static_cast<unsigned long long>(total));
+  std::string out(buffer, static_cast<std::size_t>(n));
+  if (done > 0) {
+    n = std::snprintf(buffer, sizeof buffer, ", %.0f s left", std::ceil(elapsed_s * (1 - share) / share));
+    out.append(buffer, static_cast<std::size_t>(n));
+  }
+  return out;
 }
 
 ProgressBar::ProgressBar(sim::Engine& engine, std::function<std::uint64_t()> done, std::uint64_t total) : engine_(engine) {

@@ -55,6 +55,7 @@ Json workload_json(const WorkloadResult& w) {
   j["message_rate_mpps"] = rounded(w.message_rate_mpps(), 1e6);
   Json& statuses = j["wc_status"] = Json::object();
   for (const auto& [name, count] : w.wc_status) statuses[name] = count;
+  j["corrupted"] = w.corrupted;
   Json median{};
   if (w.breakdown) {
     median["id"] = w.breakdown->median_id;

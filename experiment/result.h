@@ -36,6 +36,7 @@ struct WorkloadResult {
   std::optional<LatencyStats> latency;
   std::optional<LatencyStats> half_round_trip;  ///< what perftest's *_lat programs print; ping-pong workloads only
   std::map<std::string, std::uint64_t> wc_status;
+  std::uint64_t corrupted = 0;          ///< messages whose bytes differed from those sent, if the workload verifies them
   std::optional<Breakdown> breakdown;
   bool percentiles_exact = true;        ///< false when percentiles come from a sample
 

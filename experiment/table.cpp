@@ -64,6 +64,7 @@ std::string workload_table(const WorkloadResult& w, std::size_t index) {
   std::string statuses;
   for (const auto& [name, count] : w.wc_status) statuses += (statuses.empty() ? "" : ", ") + name + " " + std::to_string(count);
   out += line("WC statuses", statuses.empty() ? "none" : statuses);
+  if (w.corrupted > 0) out += line("CORRUPTED", std::to_string(w.corrupted) + " messages arrived with other bytes than were sent");
   if (!w.latency) return out;
   out += format("\n  %-20s%12s%12s%12s%12s%12s%12s\n", "latency, ns", "min", "mean", "p50", "p99", "p99.9", "max");
   out += latency_row("one way", *w.latency);

@@ -36,13 +36,11 @@ struct Config {
   std::string description;
   Part part;
   std::vector<Node> hosts{{"a", {}}, {"b", {}}};
-  Node host;
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
     v("description", c.description, "", sim::assumed(""));
     v("part", c.part, "", sim::assumed(""));
     v("hosts", c.hosts, "", sim::assumed(""));
-    v("host", c.host, "", sim::assumed(""));
   }
 };
 
@@ -59,7 +57,12 @@ class ScenarioFile : public testing::Test {
     return dir_ / "s" / name;
   }
   Config load(const fs::path& file, std::vector<std::string> sets = {}) {
-    return sys::load_bound<Config>(file, {std::move(sets)}, {{{"hosts", "host"}}}, &document_);
+    sim::ConfigErrors errors;
+    document_ = sys::load_document(file, {std::move(sets)}, {{{"hosts", "host"}}, {"part", "hosts", "host"}}, sim::to_json(Config{}), errors);
+    Config config;
+    if (errors.empty()) sim::read_config(document_.root, config, errors);
+    if (!errors.empty()) throw sim::ConfigFailure(std::move(errors));
+    return config;
   }
   std::string errors(const fs::path& file, std::vector<std::string> sets = {}) {
     try {
@@ -98,6 +101,25 @@ TEST_F(ScenarioFile, ElementsInheritFromTheTemplateBesideThem) {
   EXPECT_EQ(c.hosts[0].part.ways, 8u);
   EXPECT_EQ(c.hosts[1].part.ways, 16u);
   EXPECT_EQ(c.hosts[1].part.latency.n, 2000);
+}
+
+TEST_F(ScenarioFile, ADocumentWithoutTheListGetsTheUsualNumberOfElements) {
+  write("profiles/p.json", R"({"host": {"part": {"ways": 8}}})");
+  const Config c = load(write("s.json", R"({"profile": "p"})"), {"host.part.latency=3 ns", "hosts.1.part.ways=2"});
+  ASSERT_EQ(c.hosts.size(), 2u);
+  EXPECT_EQ(c.hosts[0].part.ways, 8u);
+  EXPECT_EQ(c.hosts[1].part.ways, 2u);
+  EXPECT_EQ(c.hosts[1].part.latency.n, 3000);
+}
+
+TEST_F(ScenarioFile, AMistakeInTheTemplateIsToldOnce) {
+  EXPECT_EQ(errors(write("s.json", R"({"host": {"part": {"ways": 0}}})")), path("s.json") + ":1:28: hosts.0.part.ways: out of range: expected 1 to 64, got 0\n");
+}
+
+TEST_F(ScenarioFile, AProfileHoldsNothingButSectionsOfAMachine) {
+  write("profiles/p.json", R"({"prat": {}, "part": {}})");
+  EXPECT_EQ(errors(write("s.json", R"({"profile": "p"})")),
+            path("profiles/p.json") + ":1:2: a profile has no section \"prat\"; did you mean \"part\"? (it describes a machine: \"part\", \"hosts\" or \"host\")\n");
 }
 
 TEST_F(ScenarioFile, AMistakeIsShownInTheFileOrFlagThatMadeIt) {

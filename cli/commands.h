@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands of rdmasim. Each takes the arguments after its name and returns the exit code.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cli {
+
+using Arguments = std::vector<std::string>;
+
+int run_command(const Arguments& arguments);
+int validate_command(const Arguments& arguments);
+int config_command(const Arguments& arguments);
+int list_command(const Arguments& arguments);
+
+/// Everything: finds the command, reports mistakes and returns the exit code of the process.
+int dispatch(const Arguments& arguments);
+
+}  // namespace cli

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rdmasim run`: the report goes to stdout; progress, logs and unmet expectations that the report does not show to stderr.
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <iostream>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "experiment/run.h"
+#include "experiment/scenario.h"
+#include "experiment/table.h"
+#include "experiment/trace_output.h"
+#include "experiment/version.h"
+
+namespace cli {
+namespace po = boost::program_options;
+namespace fs = std::filesystem;
+namespace {
+
+std::string known_trace_formats() {
+  std::string out;
+  for (const auto& f : experiment::trace_formats()) out += (out.empty() ? "" : ", ") + std::string(f.name);
+  return out;
+}
+
+Options run_options() {
+  Options o("rdmasim run FILE [OPTIONS]", "Runs a scenario and reports its result.", "FILE, the scenario", 1);
+  o.add()("set", po::value<std::vector<std::string>>()->value_name("PATH=VALUE"), "override a value, as --set workloads.0.mtu=1024; repeatable");
+  o.add()("seed", po::value<std::string>()->value_name("N"), "seed of the random streams");
+  o.add()("out", po::value<std::string>()->value_name("DIR"), "write result.json and traces there");
+  o.add()("format", po::value<std::string>()->default_value("table")->value_name("table|json"), "form of the report on standard output");
+  o.add()("trace", po::value<std::string>()->value_name("LIST"), ("trace formats, comma separated: " + known_trace_formats()).c_str());
+  o.add()("engine", po::value<std::string>()->default_value("run_ahead")->value_name("run_ahead|tick"),
+          "relation to SystemC's clock; both give the same result");
+  o.add()("quiet", "no report and no progress, only errors and unmet expectations");
+  o.add()("log-level", po::value<std::string>()->default_value("info")->value_name("LEVEL"), "trace, debug, info, warn, error or off");
+  return o;
+}
+
+void set_log_level(const Options& o) {
+  const std::vector<std::string> levels{"trace", "debug", "info", "warn", "error", "off"};
+  const auto& level = o.get<std::string>("log-level");
+  if (std::find(levels.begin(), levels.end(), level) == levels.end()) throw UsageError(choose("--log-level: unknown level", level, levels));
+  spdlog::set_level(o.has("quiet") ? spdlog::level::err : spdlog::level::from_str(level));
+}
+
+bool wants_json(const Options& o) {
+  const auto& format = o.get<std::string>("format");
+  if (format != "table" && format != "json") throw UsageError(choose("--format: unknown format", format, {"table", "json"}));
+  return format == "json";
+}
+
+sim::EngineMode engine_mode(const Options& o) {
+  const auto& engine = o.get<std::string>("engine");
+  if (engine == "run_ahead") return sim::EngineMode::run_ahead;
+  if (engine == "tick") return sim::EngineMode::tick;
+  throw UsageError(choose("--engine: unknown mode", engine, {"run_ahead", "tick"}));
+}
+
+sys::Overrides overrides_of(const Options& o) {
+  sys::Overrides out{o.all("set")};
+  if (o.has("seed")) {
+    const auto& text = o.get<std::string>("seed");
+    std::uint64_t seed = 0;
+    const auto r = std::from_chars(text.data(), text.data() + text.size(), seed);
+    if (r.ec != std::errc{} || r.ptr != text.data() + text.size())
+      throw UsageError("--seed: expected an integer from 0 to 18446744073709551615, got \"" + text + "\"");
+    out.sets.push_back("seed=" + text);
+  }
+  return out;
+}
+
+std::vector<const experiment::TraceFormat*> traces_of(const Options& o) {
+  std::vector<const experiment::TraceFormat*> out;
+  if (!o.has("trace")) return out;
+  std::vector<std::string> known;
+  for (const auto& f : experiment::trace_formats()) known.emplace_back(f.name);
+  std::string rest = o.get<std::string>("trace");
+  for (bool more = true; more;) {
+    const std::size_t comma = rest.find(',');
+    const std::string name = rest.substr(0, comma);
+    more = comma != std::string::npos;
+    if (more) rest.erase(0, comma + 1);
+    const auto f = std::ranges::find_if(experiment::trace_formats(), [&](const auto& t) { return t.name == name; });
+    if (f == experiment::trace_formats().end()) throw UsageError(choose("--trace: unknown format", name, known));
+    if (std::ranges::find(out, &*f) == out.end()) out.push_back(&*f);
+  }
+  if (!o.has("out")) throw UsageError("--trace needs --out DIR, the directory for the trace files");
+  return out;
+}
+
+void report_unmet(const experiment::Result& r) {
+  for (const auto& e : r.expectations)
+    if (!e.met) std::cerr << "rdmasim: expectation not met: " << e.at << ": expected " << e.expected << ", got " << e.actual << "\n";
+  if (experiment::exit_code(r) == kDeadlock) {
+    std::cerr << "rdmasim: deadlock: no event is left at " << sim::to_string(r.sim_time) << "\n";
+    for (const std::string& s : r.outstanding) std::cerr << "rdmasim: waiting: " << s << "\n";
+  }
+}
+
+}  // namespace
+
+int run_command(const Arguments& arguments) {
+  Options o = run_options();
+  if (!o.parse(arguments)) return kOk;
+  const std::string& file = o.needed_positional().front();
+  set_log_level(o);
+  const bool json = wants_json(o), quiet = o.has("quiet");
+  const sim::EngineMode mode = engine_mode(o);
+  const auto traces = traces_of(o);
+  const experiment::Scenario scenario = experiment::load_scenario(file, overrides_of(o));
+  const fs::path out = o.has("out") ? o.get<std::string>("out") : "";
+  if (o.has("out")) prepare_output(out);
+
+  experiment::RunOptions options = experiment::run_options(scenario);
+  options.version = experiment::version();
+  options.mode = mode;
+  options.progress = !quiet && isatty(STDERR_FILENO) != 0;
+  for (const auto* t : traces) options.sinks.push_back(t->make(out / t->file));
+  const experiment::Result result = experiment::run(std::move(options), experiment::machine_factory(scenario));
+
+  const std::string text = experiment::to_json(result).dump() + "\n";
+  if (o.has("out")) {
+    write_file(out / "result.json", text);
+    spdlog::info("wrote {}", (out / "result.json").string());
+    for (const auto* t : traces) spdlog::info("wrote {}", (out / t->file).string());
+  }
+  if (!quiet) std::cout << (json ? text : experiment::to_table(result));
+  if (quiet || json) report_unmet(result);
+  if (!result.trace_error.empty()) {
+    spdlog::error("the trace is incomplete: {}", result.trace_error);
+    return kUserError;
+  }
+  return experiment::exit_code(result);
+}
+
+}  // namespace cli

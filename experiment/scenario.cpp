@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scenario format: ScenarioConfig, and beside `hosts` the pattern `host`, from which every host inherits. A profile holds
+// `host` and `fabric`.
+#include "experiment/scenario.h"
+
+#include "sim/config_schema.h"
+
+namespace experiment {
+namespace {
+
+const sys::DocumentRules& rules() {
+  static const sys::DocumentRules r{{{"hosts", "host"}}, {"host", "fabric"}};
+  return r;
+}
+
+/// What a profile may say.
+struct ProfileConfig {
+  sys::HostConfig host;
+  sys::FabricConfig fabric;
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    v("host", c.host, "what every host inherits; `hosts` overrides it host by host", sim::assumed("the defaults below"));
+    v("fabric", c.fabric, "what connects the hosts", sim::assumed("the defaults below"));
+  }
+};
+
+constexpr const char* kIntroduction =
+    "Everything that a scenario may say. Generated from the sources (`rdmasim list parameters` prints the same list).\n\n"
+    "A path is what `--set PATH=VALUE` takes; `[]` stands for the number of an element (`workloads.0.size`). `host` is what every\n"
+    "host inherits; `hosts.0`, `hosts.1` override it host by host with the same members. Times, sizes and rates are strings with\n"
+    "their unit (`\"250 ns\"`, `\"4 KiB\"`, `\"100 Gb/s\"`). Provenance says where a default comes from: measured, spec (a specification\n"
+    "or a documented default), assumed (chosen here), or required (there is no default).";
+
+}  // namespace
+
+Scenario load_scenario(const std::filesystem::path& file, const sys::Overrides& overrides) {
+  sim::ConfigErrors errors;
+  Scenario s;
+  s.document = sys::load_document(file, overrides, rules(), sim::to_json(s.config), errors);
+  const bool complete = errors.empty();
+  if (const auto host = s.document.patterns.find("host"); host != s.document.patterns.end()) {
+    sys::HostConfig checked;
+    sim::read_config(host->second, checked, errors, "host");
+  }
+  // A document whose files could not all be read lacks values; what is missing then is not a mistake of its own.
+  if (complete) sim::read_config(s.document.root, s.config, errors);
+  if (!errors.empty()) throw sim::ConfigFailure(std::move(errors));
+  return s;
+}
+
+sim::Json effective_config(const Scenario& s) { return sim::to_json(s.config); }
+
+sim::TypeInfo profile_format() { return sim::describe_config<ProfileConfig>(); }
+
+sim::TypeInfo scenario_format() {
+  sim::TypeInfo t = sim::describe_config<sys::ScenarioConfig>();
+  const auto hosts = std::ranges::find(t.fields, "hosts", &sim::FieldInfo::name);
+  sim::TypeInfo like_host;
+  like_host.kind = sim::TypeInfo::Kind::structure;
+  like_host.like = "host";
+  hosts->type.element = std::make_shared<sim::TypeInfo>(std::move(like_host));
+  t.fields.insert(hosts, profile_format().fields.front());
+  return t;
+}
+
+sim::Json scenario_schema() {
+  return sim::json_schema(scenario_format(), {"rdmasim scenario", "", true,
+                                              {{"$schema", "JSON Schema of this file, for editors"},
+                                               {"profile", "name of the machine profile to start from (rdmasim list profiles)"}}});
+}
+
+sim::Json profile_schema() {
+  return sim::json_schema(profile_format(), {"rdmasim profile", "", true,
+                                             {{"$schema", "JSON Schema of this file, for editors"},
+                                              {"description", "one line: which machine this is"},
+                                              {"base", "name of the profile to start from"}}});
+}
+
+std::string parameter_reference() { return sim::markdown_reference(scenario_format(), "Parameters", kIntroduction); }
+
+RunOptions run_options(const Scenario& s) {
+  RunOptions o;
+  o.scenario = s.name();
+  o.description = s.config.description;
+  o.seed = s.config.seed;
+  if (s.config.run.time_limit.n > 0) o.time_limit = s.config.run.time_limit;
+  o.expectations = s.config.expect;
+  o.config_json = effective_config(s).compact();
+  return o;
+}
+
+}  // namespace experiment

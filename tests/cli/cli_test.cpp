@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// The binary as users call it: exit codes, what goes to stdout and stderr, files, signals.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sim/config_json.h"
+
+extern char** environ;
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+const std::string kPingPong = RDMASIM_SOURCE_DIR "/scenarios/rc_send_pingpong.json";
+
+struct Finished {
+  int code = -1;
+  std::string out, err;
+};
+
+class Cli : public testing::Test {
+ protected:
+  Cli() : dir_(fs::temp_directory_path() / ("rdmasim_cli_" + std::to_string(getpid()))) { fs::create_directories(dir_); }
+  ~Cli() override {
+    fs::permissions(dir_, fs::perms::owner_all, fs::perm_options::add);
+    fs::remove_all(dir_);
+  }
+
+  pid_t spawn(const std::vector<std::string>& arguments) {
+    std::vector<std::string> all{RDMASIM_BINARY};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& a : all) argv.push_back(a.data());
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, (dir_ / "stdout").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addopen(&actions, 2, (dir_ / "stderr").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    pid_t pid = -1;
+    EXPECT_EQ(posix_spawn(&pid, RDMASIM_BINARY, &actions, nullptr, argv.data(), environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    return pid;
+  }
+  Finished wait(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), slurp(dir_ / "stdout"), slurp(dir_ / "stderr")};
+  }
+  Finished rdmasim(const std::vector<std::string>& arguments) { return wait(spawn(arguments)); }
+  Finished run(std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", kPingPong});
+    return rdmasim(more);
+  }
+  fs::path write(const std::string& name, const std::string& text) {
+    std::ofstream(dir_ / name) << text;
+    return dir_ / name;
+  }
+  static std::string slurp(const fs::path& p) {
+    std::ostringstream s;
+    s << std::ifstream(p).rdbuf();
+    return s.str();
+  }
+  static sim::Json parsed(const std::string& text) {
+    sim::ConfigErrors errors;
+    const auto j = sim::parse_json(text, "output", errors);
+    EXPECT_TRUE(errors.empty()) << errors.text();
+    return j.value_or(sim::Json{});
+  }
+
+  fs::path dir_;
+};
+
+TEST_F(Cli, HelpAndVersion) {
+  const Finished help = rdmasim({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.out, AllOf(HasSubstr("validate"), HasSubstr("exit codes: 0 fine")));
+  const Finished version = rdmasim({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_THAT(version.out, testing::MatchesRegex("rdmasim [0-9.]+ \\(git .+, .+, (GCC|Clang) .+, SystemC 2\\..+\\)\n"));
+  EXPECT_EQ(version.err, "");
+  for (const char* command : {"run", "validate", "config", "list"}) {
+    const Finished f = rdmasim({command, "--help"});
+    EXPECT_EQ(f.code, 0);
+    EXPECT_THAT(f.out, HasSubstr(std::string("usage: rdmasim ") + command));
+  }
+}
+
+TEST_F(Cli, MistakesOfTheCommandLineExitTwoWithAHint) {
+  const auto mistake = [&](const std::vector<std::string>& arguments) {
+    const Finished f = rdmasim(arguments);
+    EXPECT_EQ(f.code, 2);
+    EXPECT_EQ(f.out, "");
+    return f.err;
+  };
+  EXPECT_THAT(mistake({}), HasSubstr("missing command"));
+  EXPECT_THAT(mistake({"rnu"}), HasSubstr("unknown command \"rnu\"; did you mean \"run\"?"));
+  EXPECT_THAT(mistake({"--seed", "3"}), HasSubstr("the command comes first"));
+  EXPECT_THAT(mistake({"run"}), HasSubstr("missing FILE"));
+  EXPECT_THAT(mistake({"run", "a", "b"}), HasSubstr("unexpected argument \"b\""));
+  EXPECT_THAT(mistake({"run", kPingPong, "--sede", "3"}), HasSubstr("unknown option --sede; did you mean \"--seed\"?"));
+  EXPECT_THAT(mistake({"run", kPingPong, "--seed", "-3"}), HasSubstr("--seed"));
+  EXPECT_THAT(mistake({"run", kPingPong, "--format", "xml"}), HasSubstr("known: \"table\" or \"json\""));
+  EXPECT_THAT(mistake({"run", kPingPong, "--engine", "fast"}), HasSubstr("known: \"run_ahead\" or \"tick\""));
+  EXPECT_THAT(mistake({"run", kPingPong, "--log-level", "loud"}), HasSubstr("known: \"trace\""));
+  EXPECT_THAT(mistake({"run", kPingPong, "--trace", "json,jsno", "--out", dir_}), HasSubstr("unknown format \"jsno\"; did you mean \"json\"? (known: \"json\" or \"perfetto\")"));
+  EXPECT_THAT(mistake({"run", kPingPong, "--trace", "json"}), HasSubstr("--trace needs --out DIR"));
+  EXPECT_THAT(mistake({"run", kPingPong, "--out", kPingPong}), HasSubstr("is not a directory"));
+  EXPECT_THAT(mistake({"run", kPingPong, "--out", "/proc/nothing"}), HasSubstr("--out /proc/nothing: cannot be created"));
+  EXPECT_THAT(mistake({"list", "parametres"}), HasSubstr("did you mean \"parameters\"?"));
+}
+
+TEST_F(Cli, MistakesInFilesExitTwoWithTheirPosition) {
+  const auto mistake = [&](const fs::path& file) {
+    const Finished f = rdmasim({"run", file});
+    EXPECT_EQ(f.code, 2);
+    EXPECT_EQ(f.out, "");
+    return f.err;
+  };
+  EXPECT_THAT(mistake("/nonexistent.json"), HasSubstr("/nonexistent.json: cannot be read"));
+  EXPECT_THAT(mistake(dir_), HasSubstr(": is a directory"));
+  EXPECT_THAT(mistake(write("a.json", "")), HasSubstr("a.json: is empty"));
+  EXPECT_THAT(mistake(write("a.json", "{\n  \"a\": }")), HasSubstr("a.json:2:8: broken JSON"));
+  EXPECT_THAT(mistake(write("a.json", "{\n  \"workload\": []}")), HasSubstr("a.json:2:3: unknown key \"workload\"; did you mean \"workloads\"?"));
+  EXPECT_THAT(mistake(write("a.json", "{\n  \"profile\": \"none such\"}")), HasSubstr("a.json:2:14: profile: there is no profile"));
+  EXPECT_THAT(mistake(write("a.json", "{\"a\": \"\xff\"}")), HasSubstr("a.json:1:8: not UTF-8"));
+  const fs::path big = write("big.json", "{}");
+  fs::resize_file(big, 100 << 20);
+  EXPECT_THAT(mistake(big), HasSubstr("big.json: is 104857600 bytes large"));
+}
+
+TEST_F(Cli, ValidateReportsEveryFile) {
+  const fs::path bad = write("bad.json", "{\n  \"workload\": [],\n  \"expectt\": []}");
+  const Finished f = rdmasim({"validate", kPingPong, bad, kPingPong});
+  EXPECT_EQ(f.code, 2);
+  EXPECT_EQ(f.out, kPingPong + ": ok\n" + kPingPong + ": ok\n");
+  EXPECT_THAT(f.err, AllOf(HasSubstr("bad.json:2:3:"), HasSubstr("bad.json:3:3:"), HasSubstr("bad.json: 2 errors\n")));
+}
+
+TEST_F(Cli, ThePingPongReportsATable) {
+  const Finished f = run({});
+  EXPECT_EQ(f.code, 0) << f.err;
+  EXPECT_EQ(f.err, "");  // no progress bar: stderr is not a terminal
+  for (const char* part : {"messages", "latency, ns", "half round trip", "bandwidth", "message rate", "WC statuses", "SUCCESS", "sum", "bottleneck"})
+    EXPECT_THAT(f.out, HasSubstr(part));
+}
+
+TEST_F(Cli, JsonGoesToStdoutAndTheSameToTheOutputDirectory) {
+  const fs::path out = dir_ / "new" / "out";
+  const Finished f = run({"--format", "json", "--seed", "12", "--out", out, "--trace", "perfetto,json"});
+  ASSERT_EQ(f.code, 0) << f.err;
+  const sim::Json j = parsed(f.out);
+  EXPECT_EQ(*j.at("/schema"), sim::Json("rdmasim-result/1"));
+  EXPECT_EQ(*j.at("/scenario"), sim::Json("rc_send_pingpong"));
+  EXPECT_EQ(*j.at("/seed"), sim::Json(12));
+  std::int64_t sum = 0;
+  for (const sim::Json& stage : j.at("/workloads/0/breakdown_ns")->items()) sum += *stage.find("p50_ps")->as_int64();
+  EXPECT_EQ(sim::Json(sum), *j.at("/workloads/0/median_message/latency_ps"));
+  EXPECT_EQ(slurp(out / "result.json"), f.out);
+  EXPECT_GT(fs::file_size(out / "trace.jsonl"), 1000u);
+  EXPECT_GT(fs::file_size(out / "trace.perfetto.json"), 1000u);
+}
+
+TEST_F(Cli, TheSameRunGivesTheSameBytesInBothEngineModes) {
+  const auto result = [&](const std::string& mode) {
+    const Finished f = run({"--format", "json", "--engine", mode});
+    sim::Json j = parsed(f.out);
+    j.erase("simulator");
+    return j.dump();
+  };
+  const std::string first = result("run_ahead");
+  EXPECT_EQ(result("run_ahead"), first);
+  EXPECT_EQ(result("tick"), first);
+}
+
+TEST_F(Cli, AnUnmetExpectationExitsOneAndSaysSoEvenWhenQuiet) {
+  const Finished f = run({"--quiet", "--set", R"(expect=[{"at": "/workloads/0/messages", "equals": -1}])"});
+  EXPECT_EQ(f.code, 1);
+  EXPECT_EQ(f.out, "");
+  EXPECT_THAT(f.err, HasSubstr("expectation not met: /workloads/0/messages: expected -1, got "));
+}
+
+TEST_F(Cli, AnInterruptExits130WithPartialResults) {
+  const pid_t pid = spawn({"run", kPingPong, "--format", "json", "--set", "workloads.0.iters=2000000000", "--set", "run.time_limit=100000 s"});
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  kill(pid, SIGINT);
+  const Finished f = wait(pid);
+  EXPECT_EQ(f.code, 130) << f.err;
+  const sim::Json j = parsed(f.out);
+  EXPECT_EQ(*j.at("/verdict"), sim::Json("interrupted"));
+  EXPECT_GT(j.at("/workloads/0/messages")->number(), 0);
+}
+
+TEST_F(Cli, AFullDiskIsAnErrorNotABug) {
+  const std::string command = std::string(RDMASIM_BINARY) + " config " + kPingPong + " > /dev/full 2> " + (dir_ / "err").string();
+  const int status = std::system(command.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+  EXPECT_THAT(slurp(dir_ / "err"), HasSubstr("could not be written"));
+}
+
+TEST_F(Cli, TheEffectiveConfigurationIsAScenarioWithTheSameResult) {
+  const Finished config = rdmasim({"config", kPingPong, "--set", "seed=77"});
+  ASSERT_EQ(config.code, 0) << config.err;
+  const fs::path file = write("effective.json", config.out);
+  EXPECT_EQ(rdmasim({"config", file}).out, config.out);
+  const Finished origins = rdmasim({"config", kPingPong, "--origins", "--set", "seed=77"});
+  EXPECT_THAT(origins.out, AllOf(HasSubstr("seed = 77   (--set seed=77)\n"), HasSubstr("rc_send_pingpong.json:")));
+}
+
+TEST_F(Cli, ListsNameWhatThereIs) {
+  EXPECT_THAT(rdmasim({"list", "scenarios"}).out, HasSubstr("rc_send_pingpong.json"));
+  EXPECT_THAT(rdmasim({"list", "parameters"}).out, HasSubstr("seed"));
+  EXPECT_THAT(rdmasim({"list", "trace-points"}).out, HasSubstr("fabric.wire"));
+  const Finished profiles = rdmasim({"list", "profiles"});
+  EXPECT_EQ(profiles.code, 0);
+  EXPECT_NE(profiles.out, "");
+}
+
+TEST_F(Cli, GeneratedFilesInTheTreeAreUpToDate) {
+  const std::string root = RDMASIM_SOURCE_DIR;
+  const std::string how = "; cmake --build BUILD --target generate writes them again";
+  EXPECT_EQ(rdmasim({"config", "--schema", "scenario"}).out, slurp(root + "/scenarios/schema/scenario.schema.json")) << how;
+  EXPECT_EQ(rdmasim({"config", "--schema", "profile"}).out, slurp(root + "/scenarios/schema/profile.schema.json")) << how;
+  EXPECT_EQ(rdmasim({"config", "--reference"}).out, slurp(root + "/docs/parameters.md")) << how;
+}
+
+}  // namespace
