@@ -39,10 +39,12 @@ class Machine {
     core.mmio.bind(sink);
   }
   /// Adds a program; they start at time 0 in the order of adding.
-  void program(std::function<void()> body) {
-    auto t = std::make_unique<cpu::Thread>(core, engine_, space, "program" + std::to_string(threads_.size()),
+  void program(std::function<void()> body) { program_on(core, state, std::move(body)); }
+  /// The same on another core and as another process.
+  void program_on(cpu::Core& on, ProcessState& process, std::function<void()> body) {
+    auto t = std::make_unique<cpu::Thread>(on, engine_, space, "program" + std::to_string(threads_.size()),
                                            static_cast<std::uint32_t>(threads_.size()), std::move(body));
-    t->process = &state;
+    t->process = &process;
     threads_.push_back(std::move(t));
   }
   cpu::Thread& thread(std::size_t i) { return *threads_[i]; }
