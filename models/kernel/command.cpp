@@ -187,9 +187,18 @@ void CommandInterface::complete(unsigned slot) {
   c.done = true;
 }
 
+// Whether the device has given the slot back. An event may be older than the command that is in its slot now: the command
+// that created the event queue was polled for, and its event comes when the queue is armed.
+bool CommandInterface::finished(unsigned slot) {
+  const Command* const c = slots_[slot].command;
+  if (c == nullptr || c->issued > context_.now()) return false;
+  dma_.memory().commit_pending();
+  return (std::to_integer<unsigned>(entry(slot)[offsetof(prm::CmdEntry, status_own)]) & prm::kCmdOwnerHw) == 0;
+}
+
 void CommandInterface::on_event(std::uint32_t vector, sim::Picos wake, sim::trace::Cause cause) {
   for (unsigned slot = 0; slot < kSlots; ++slot) {
-    if ((vector >> slot & 1) == 0 || slots_[slot].command == nullptr) continue;
+    if ((vector >> slot & 1) == 0 || !finished(slot)) continue;
     Command& c = *slots_[slot].command;
     complete(slot);
     trace_.span(trace_points::command, cause, c.enqueued, c.issued, context_.now(), c.opcode(), slot, c.status);

@@ -76,6 +76,7 @@ class CommandInterface {
   void give_mailboxes(Mailboxes& m);
   void write_mailboxes(const Mailboxes& m, const std::byte* data, std::size_t size, std::uint8_t token);
   void complete(unsigned slot);
+  bool finished(unsigned slot);
   std::byte* mailbox(std::uint32_t index) const;
   memory::Iova mailbox_address(std::uint32_t index) const;
   std::byte* entry(unsigned slot) const { return queue_.bytes + (std::size_t{slot} << hca::prm::kLogCmdqStride); }

@@ -62,6 +62,7 @@ class DmaMapper {
   void free(DmaBuffer& buffer);
   bool translated() const { return iommu_ != nullptr; }
   std::uint64_t pages_mapped() const { return mapped_; }
+  memory::HostMemory& memory() { return kernel_.memory(); }
 
  private:
   std::uint64_t& leaf(memory::Iova at);

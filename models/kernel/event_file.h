@@ -38,7 +38,11 @@ class EventFile {
   /// read(2): blocks the calling thread while empty unless `nonblock`. Bytes read or -errno.
   long read(Waiter& self, void* data, std::size_t n, bool nonblock);
   /// Enlists a waiter for the next record; used by read() and poll().
-  void enlist(Waiter& w) { waiters_.push_back({&w, w.generation}); }
+  void enlist(Waiter& w) {
+    // Waits that ended by a timeout or by another file left their entries behind.
+    if (waiters_.size() >= 8) std::erase_if(waiters_, [](const Enlisted& e) { return !e.waiter->waiting || e.generation != e.waiter->generation; });
+    waiters_.push_back({&w, w.generation});
+  }
   /// The last descriptor was closed: unread records are dropped, later ones refused.
   void close();
   /// The device is gone: readers get EIO.

@@ -113,8 +113,9 @@ long Process::read(int fd, void* data, std::size_t n) {
   enter();
   File* const f = find(fd);
   long result = -EBADF;
-  if (f != nullptr && f->events == nullptr) result = -EINVAL;
-  if (f != nullptr && f->events != nullptr) {
+  if (f != nullptr && (f->events == nullptr || data == nullptr)) {
+    result = f->events == nullptr ? -EINVAL : -EFAULT;
+  } else if (f != nullptr) {
     const std::shared_ptr<EventFile> file = f->events;
     result = file->read(kernel_.waiters().current(), data, n, f->nonblock);
     if (result >= 0) return result;  // the file has charged the way out, and accounted for it

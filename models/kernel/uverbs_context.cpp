@@ -33,19 +33,19 @@ int UverbsFile::get_context(Io& io) {
       req.reserved1 != 0 || req.reserved2 != 0)
     return -EOPNOTSUPP;
   if (const int error = bfregs_.init(req.total_num_bfregs, req.num_low_latency_bfregs, !v1); error != 0) return error;
-  for (std::uint32_t i = 0; i < bfregs_.pages(); ++i) {
+  int error = 0;
+  for (std::uint32_t i = 0; error == 0 && i < bfregs_.pages(); ++i) {
     std::uint32_t uar = 0;
-    if (const int error = alloc_uar(kernel_.commands(), uar); error != 0) {
-      for (const std::uint32_t u : uars_)
-        if (dealloc_uar(kernel_.commands(), u) != 0) kernel_.counter("uar_release_failures").add();
-      uars_.clear();
-      return error;
-    }
-    uars_.push_back(uar);
+    error = alloc_uar(kernel_.commands(), uar);
+    if (error == 0) uars_.push_back(uar);
   }
   async_ = std::make_shared<EventFile>(kernel_.context(), kernel_.config(), EventFile::Kind::async, kernel_.platform().host);
-  const int fd = descriptors_.install(async_, true);
-  if (fd < 0) return fd;
+  const int fd = error == 0 ? descriptors_.install(async_, true) : error;
+  if (fd < 0) {
+    release_uars();
+    async_ = nullptr;
+    return fd == -EAGAIN ? -ENOMEM : fd;
+  }
 
   const DeviceCaps& caps = kernel_.caps();
   cqe_version_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(req.max_cqe_version, caps.cqe_version));
@@ -70,6 +70,12 @@ int UverbsFile::get_context(Io& io) {
   kernel_.add_context(async_.get());
   has_context_ = true;
   return 0;
+}
+
+void UverbsFile::release_uars() {
+  for (const std::uint32_t uar : uars_)
+    if (dealloc_uar(kernel_.commands(), uar) != 0) kernel_.counter("uar_release_failures").add();
+  uars_.clear();
 }
 
 ib_uverbs_query_device_resp UverbsFile::device_attributes() const {

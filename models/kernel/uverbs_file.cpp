@@ -109,7 +109,11 @@ long UverbsFile::command(const void* data, std::size_t n) {
   int error = parse(static_cast<const std::byte*>(data), n, method, io);
   if (error == 0) error = closed_ ? -EIO : 0;
   if (error == 0 && has_context_ == (method->run == &UverbsFile::get_context)) error = -EINVAL;
-  if (error == 0) error = (this->*method->run)(io);
+  if (error == 0) {
+    ++active_;
+    error = (this->*method->run)(io);
+    if (--active_ == 0 && closed_) release_all();
+  }
   trace_.span(trace_points::syscall, {}, begin, begin, t.now(), method != nullptr ? method->command : ~0U, static_cast<std::uint64_t>(-error));
   return error != 0 ? error : static_cast<long>(n);
 }
@@ -183,8 +187,12 @@ int UverbsFile::tear_down(Object& object) {
 }
 
 void UverbsFile::close() {
-  if (closed_) return;
   closed_ = true;
+  if (active_ == 0) release_all();  // else the last command does it: it still holds the file
+}
+
+void UverbsFile::release_all() {
+  if (std::exchange(released_, true)) return;
   // Objects that others still refer to wait for the next pass.
   for (bool progress = true; progress && !objects_.empty();) {
     progress = false;
@@ -193,9 +201,7 @@ void UverbsFile::close() {
     for (auto it = all.rbegin(); it != all.rend(); ++it) progress |= destroy(it->second, it->first) == 0;
   }
   if (!objects_.empty()) kernel_.counter("objects_left_on_close").add(objects_.size());
-  for (const std::uint32_t uar : uars_)
-    if (kernel::dealloc_uar(kernel_.commands(), uar) != 0) kernel_.counter("uar_release_failures").add();
-  uars_.clear();
+  release_uars();
   if (async_ != nullptr) {
     kernel_.remove_context(async_.get());
     async_->disassociate();

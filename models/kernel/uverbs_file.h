@@ -141,6 +141,7 @@ class UverbsFile {
   int query_device_ex(Io& io);
   int query_port(Io& io);
   int create_comp_channel(Io& io);
+  void release_uars();
   ib_uverbs_query_device_resp device_attributes() const;
   // uverbs_objects.cpp
   int alloc_pd(Io& io);
@@ -162,6 +163,7 @@ class UverbsFile {
   int size_qp(const ib_uverbs_create_qp& cmd, const mlx5_ib_create_qp& user, Qp& qp) const;
   void build_qpc(const Qp& qp, std::span<std::byte> qpc) const;
 
+  void release_all();
   int acquire_dbr(std::uint64_t address, DbrPage*& page, std::uint64_t& bus);
   void release_dbr(DbrPage* page);
 
@@ -170,6 +172,8 @@ class UverbsFile {
   DescriptorTable& descriptors_;
   sim::trace::Source trace_;
   bool has_context_ = false, closed_ = false;
+  unsigned active_ = 0;               ///< commands being executed
+  bool released_ = false;
   std::shared_ptr<EventFile> async_;
   std::map<std::uint32_t, std::unique_ptr<Object>> objects_;
   BfregPool bfregs_;

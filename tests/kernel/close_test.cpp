@@ -60,6 +60,43 @@ TEST(Close, BlockedAsyncReaderGetsEio) {
   EXPECT_EQ(result, -EIO);
 }
 
+TEST(Close, CommandInFlightKeepsTheFileUntilItReturns) {
+  Machine m;
+  Verbs v(m);
+  int result = 1;
+  m.program([&] {
+    ASSERT_EQ(v.open(), 0);
+    cpu::current().sync();
+    m.programs[1]->unpark(cpu::current().now());
+    cpu::current().sleep(sim::Picos{3'000'000});
+    EXPECT_EQ(v.p.close(v.fd), 0);
+    EXPECT_EQ(result, 1);
+  });
+  m.program([&] {
+    cpu::current().park("start");
+    std::uint32_t pd;
+    result = v.alloc_pd(pd);
+  });
+  m.run();
+  EXPECT_EQ(result, 0);
+  EXPECT_EQ(m.device.pds.size(), 0U);
+  EXPECT_EQ(m.device.uars.size(), 1U);
+}
+
+TEST(Close, FailedOpenLeavesNoUarPage) {
+  Machine m;
+  m.run([&] {
+    m.device.fail[prm::kAllocUar] = prm::kCmdNoRes;
+    Verbs v(m);
+    EXPECT_EQ(v.open(), -ENOMEM);
+    EXPECT_EQ(m.device.uars.size(), 1U);
+    EXPECT_EQ(v.open(), 0);
+    Verbs w(m);
+    EXPECT_EQ(w.open(0), -EINVAL);
+    EXPECT_EQ(w.open(4, 4), -EINVAL);
+  });
+}
+
 TEST(Close, ClosedChannelSwallowsEventsOfItsCqs) {
   Machine m;
   m.run([&] {

@@ -146,8 +146,7 @@ void FakeDevice::execute(std::uint64_t slot) {
     prm::Eqe e{};
     e.type = prm::kEventCmd;
     prm::set(reinterpret_cast<std::byte*>(&e), prm::kEqeCmdVector, 1U << slot);
-    // The command that creates the queue is still polled for.
-    if (prm::get(in.data(), prm::kInOpcode) != prm::kCreateEq || eqs.size() > 1) post_eqe(eqn, e);
+    post_eqe(eqn, e);
     break;
   }
 }

@@ -31,7 +31,7 @@ struct Machine {
     p.memory = &memory;
     p.engine = &engine;
     p.cores = {&core0, &core1};
-    p.arena_base = 0x7000'0000'0000ULL - (64ULL << 30);
+    p.arena_base = 0x4000'0000'0000ULL;
     p.bar0 = {kBar0};
     p.requester = 0x100;
     p.iommu = &iommu;
