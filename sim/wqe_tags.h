@@ -34,7 +34,9 @@ class TagTable {
  public:
   /// The ring of queue `number` (QPN or CQN) on `host`; created empty on first use.
   Tags& of(std::int32_t host, std::uint32_t number);
-  void publish(std::int32_t host, std::uint32_t number, std::uint32_t index, MsgId id) { of(host, number).publish(index, id); }
+  void publish(std::int32_t host, std::uint32_t number, std::uint32_t index, MsgId id) {
+    of(host, number).publish(index, id);
+  }
   MsgId find(std::int32_t host, std::uint32_t number, std::uint32_t index) { return of(host, number).find(index); }
   /// The queue is gone or was reset; its ring stays, without ids.
   void forget(std::int32_t host, std::uint32_t number) { of(host, number).clear(); }

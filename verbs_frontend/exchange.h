@@ -13,7 +13,7 @@ extern "C" {
 /* Gives `len` bytes at `mine` to the peer that calls with the same tag, and receives its bytes in `theirs`. Blocks until
  * the peer has called too; takes no simulated time beyond that wait. Returns 0, or a positive errno value (EINVAL: the
  * two lengths differ). Defined by the system library. */
-int rdmasim_exchange(const char *tag, const void *mine, void *theirs, size_t len);
+int rdmasim_exchange(const char* tag, const void* mine, void* theirs, size_t len);
 
 #ifdef __cplusplus
 }

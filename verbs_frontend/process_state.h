@@ -39,14 +39,19 @@ struct VerbsConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("post_send_call", c.post_send_call, "ibv_post_send or ibv_wr_start to ibv_wr_complete: entry, checks and return, once per call",
+    v("post_send_call", c.post_send_call,
+      "ibv_post_send or ibv_wr_start to ibv_wr_complete: entry, checks and return, once per call",
       sim::assumed("with the core's share, about 60 to 80 ns for one inline WR on a server core"));
-    v("post_send_wr", c.post_send_wr, "per send WR: opcode table, control segment, bookkeeping", sim::assumed("as post_send_call"));
-    v("post_recv_call", c.post_recv_call, "ibv_post_recv: entry and return, once per call", sim::assumed("half of the send path"));
+    v("post_send_wr", c.post_send_wr, "per send WR: opcode table, control segment, bookkeeping",
+      sim::assumed("as post_send_call"));
+    v("post_recv_call", c.post_recv_call, "ibv_post_recv: entry and return, once per call",
+      sim::assumed("half of the send path"));
     v("post_recv_wr", c.post_recv_wr, "per receive WR: checks and bookkeeping", sim::assumed("half of the send path"));
     v("sge", c.sge, "per data segment of a send or receive WR", sim::assumed("four instructions and a branch"));
-    v("inline_copy_16b", c.inline_copy_16b, "copying inline data into the WQE, per 16 bytes", sim::assumed("one load and one store per two cycles"));
-    v("poll_call", c.poll_call, "ibv_poll_cq: entry, ownership test and return; all that an empty poll costs beside the core's share",
+    v("inline_copy_16b", c.inline_copy_16b, "copying inline data into the WQE, per 16 bytes",
+      sim::assumed("one load and one store per two cycles"));
+    v("poll_call", c.poll_call,
+      "ibv_poll_cq: entry, ownership test and return; all that an empty poll costs beside the core's share",
       sim::assumed("an empty poll is about 10 ns on a server core"));
     v("poll_cqe", c.poll_cqe, "per completion: resource look-up, parsing and filling the WC",
       sim::assumed("a successful poll is about 45 ns with the cache miss on the CQE"));

@@ -124,7 +124,8 @@ long FakeKernel::write(int, const void* data, std::size_t n) {
       answer<mlx5_ib_create_qp_resp>(req.response, sizeof r).bfreg_index = bfreg_index;
       break;
     }
-    case IB_USER_VERBS_CMD_MODIFY_QP: break;
+    case IB_USER_VERBS_CMD_MODIFY_QP:
+      break;
     case IB_USER_VERBS_CMD_QUERY_QP: {
       auto& r = answer<ib_uverbs_query_qp_resp>(body<ib_uverbs_query_qp>(data).response);
       r.qp_state = 3;
@@ -139,14 +140,16 @@ long FakeKernel::write(int, const void* data, std::size_t n) {
       break;
     }
     case IB_USER_VERBS_CMD_DESTROY_CQ:
-      answer<ib_uverbs_destroy_cq_resp>(body<ib_uverbs_destroy_cq>(data).response).comp_events_reported = comp_events_reported;
+      answer<ib_uverbs_destroy_cq_resp>(body<ib_uverbs_destroy_cq>(data).response).comp_events_reported =
+          comp_events_reported;
       break;
     case IB_USER_VERBS_CMD_DESTROY_QP:
     case IB_USER_VERBS_CMD_DEALLOC_PD:
     case IB_USER_VERBS_CMD_DEREG_MR:
     case IB_USER_VERBS_CMD_DESTROY_AH:
       break;
-    default: return -EOPNOTSUPP;
+    default:
+      return -EOPNOTSUPP;
   }
   return static_cast<long>(n);
 }

@@ -23,9 +23,9 @@ class FakeKernel : public kernel::Syscalls {
   std::uint32_t bfreg_index = 24;
   std::uint32_t first_cqn = 0x456, first_qpn = 0x123;
   std::uint32_t atomic_cap = 1;
-  std::uint8_t link_layer = 1;      ///< IBV_LINK_LAYER_INFINIBAND
+  std::uint8_t link_layer = 1;  ///< IBV_LINK_LAYER_INFINIBAND
   std::array<std::uint8_t, 6> dmac{0x02, 0x11, 0x22, 0x33, 0x44, 0x55};
-  int fail_next = 0;                ///< errno of the next command
+  int fail_next = 0;                            ///< errno of the next command
   std::vector<std::vector<std::byte>> channel;  ///< what read() of the channel returns, in order
 
   // What they asked.

@@ -23,7 +23,8 @@ void poll_cqes(Bench& b, unsigned n) {
   }
   for (unsigned i = 0; i < n; ++i) {
     b.settle();
-    cq.buf[(std::size_t{i & (cq.entries - 1)} + 1) * 64 - 1] = static_cast<std::byte>(0x70 | ((i & cq.entries) != 0 ? 1 : 0));
+    cq.buf[(std::size_t{i & (cq.entries - 1)} + 1) * 64 - 1] =
+        static_cast<std::byte>(0x70 | ((i & cq.entries) != 0 ? 1 : 0));
     ibv_wc wc{};
     b.equal(::ibv_poll_cq(b.send_cq, 1, &wc), 1, "preparing poll");
   }
@@ -38,7 +39,9 @@ void take_events(Bench& b, unsigned n) {
     b.kernel.channel.push_back(record);
     ibv_cq* cq = nullptr;
     void* cq_context = nullptr;
-    b.expect(ibv_get_cq_event(channel, &cq, &cq_context) == 0 && cq == b.send_cq && cq_context == reinterpret_cast<void*>(0x77), "event");
+    b.expect(ibv_get_cq_event(channel, &cq, &cq_context) == 0 && cq == b.send_cq &&
+                 cq_context == reinterpret_cast<void*>(0x77),
+             "event");
   }
   ibv_destroy_comp_channel(channel);
 }
@@ -63,7 +66,8 @@ TEST(Golden, ArmAndEvents) {
     bool empty_poll = false;
     for (const Json& j : c["setup"].value("pre", Json::array())) {
       const std::string step = j;
-      if (step.find("CQEs polled") != std::string::npos) poll_cqes(b, static_cast<unsigned>(std::stoul(step, nullptr, 0)));
+      if (step.find("CQEs polled") != std::string::npos)
+        poll_cqes(b, static_cast<unsigned>(std::stoul(step, nullptr, 0)));
       else if (step.find("events taken") != std::string::npos) take_events(b, static_cast<unsigned>(std::stoul(step)));
       else if (step.find("armed once before") == 0) ::ibv_req_notify_cq(b.send_cq, 0);
       else if (step.find("one empty poll") == 0) empty_poll = true;
@@ -73,7 +77,8 @@ TEST(Golden, ArmAndEvents) {
     b.recorder.on = true;
     ibv_wc wc{};
     if (empty_poll) b.equal(::ibv_poll_cq(b.send_cq, 1, &wc), 0, "empty poll");
-    b.equal(::ibv_req_notify_cq(b.send_cq, c["call"].value("solicited_only", 0)), c["result"].value("ret", 0), "return value");
+    b.equal(::ibv_req_notify_cq(b.send_cq, c["call"].value("solicited_only", 0)), c["result"].value("ret", 0),
+            "return value");
     b.recorder.on = false;
     b.check_written(c["written"]);
   });
@@ -107,7 +112,8 @@ void check_wc(Bench& b, const Json& want, const ibv_wc& wc) {
   field("dlid_path_bits", wc.dlid_path_bits, p.dlid_path_bits);
   const std::string imm = hex(reinterpret_cast<const std::byte*>(&wc.imm_data), 4);
   const std::string want_imm = want["imm_data_or_inv_rkey"];
-  b.expect(imm == (want_imm == "untouched" ? hex(reinterpret_cast<const std::byte*>(&p.imm_data), 4) : want_imm), "wc.imm_data " + imm);
+  b.expect(imm == (want_imm == "untouched" ? hex(reinterpret_cast<const std::byte*>(&p.imm_data), 4) : want_imm),
+           "wc.imm_data " + imm);
 }
 
 /// Accepted posts from now on, as the vectors count free slots.
@@ -137,7 +143,9 @@ void check_free_slots(Bench& b, const Json& result) {
 
 /// Scatter lists of the READs and atomics of the inline vectors; the vectors tell them only by their effect.
 void inline_scatter_lists(Bench& b, const std::string& id) {
-  const auto sge = [](const char* addr, int n) { return Json{{"addr", addr}, {"length", n}, {"lkey", "0x1a01"}, {"local", true}}; };
+  const auto sge = [](const char* addr, int n) {
+    return Json{{"addr", addr}, {"length", n}, {"lkey", "0x1a01"}, {"local", true}};
+  };
   Json list = Json::array({sge("0x200000000", 64)});
   if (id == "G-inl32-read-32-2sge") list = {sge("0x200000000", 8), sge("0x200001000", 64)};
   if (id == "G-inl32-read-too-small") list = {sge("0x200000000", 8)};
@@ -177,8 +185,9 @@ void prepare(Bench& b, const Json& c) {
     b.write_cqe(cq, cqe["slot"].get<std::uint32_t>(), cqe["hex"]);
     // 128-byte CQEs: the first half holds the data of the 64-byte format.
     if (mlx5::cq_of(cq).cqe_size == 128 && cqe["format"] == 2) {
-      const std::vector<std::byte> data = unhex("b0b3b6b9bcbfa2a5a8abae9194979a9d808386898c8ff2f5f8fbfee1e4e7eaed"
-                                                "d0d3d6d9dcdfc2c5c8cbce3134373a3d202326292c2f1215181b1e0104070a0d");
+      const std::vector<std::byte> data = unhex(
+          "b0b3b6b9bcbfa2a5a8abae9194979a9d808386898c8ff2f5f8fbfee1e4e7eaed"
+          "d0d3d6d9dcdfc2c5c8cbce3134373a3d202326292c2f1215181b1e0104070a0d");
       std::memcpy(mlx5::cq_of(cq).buf + cqe["slot"].get<std::size_t>() * 128, data.data(), data.size());
     }
   }
@@ -216,7 +225,8 @@ void poll(Bench& b, const Json& c) {
 
 void check_ex_fields(Bench& b, const Json& w, ibv_cq_ex* q) {
   const auto field = [&](const char* name, std::uint64_t got) {
-    b.expect(got == number(w[name]), std::string(name) + ": got " + std::to_string(got) + ", want " + std::to_string(number(w[name])));
+    b.expect(got == number(w[name]),
+             std::string(name) + ": got " + std::to_string(got) + ", want " + std::to_string(number(w[name])));
   };
   field("wr_id", q->wr_id);
   field("status", q->status);
@@ -251,7 +261,8 @@ void poll_ex(Bench& b, const Json& c) {
     b.settle();
     const auto* dbr = reinterpret_cast<const std::byte*>(mlx5::cq_of(ibv_cq_ex_to_cq(q)).dbr);
     const std::string ci = hex(dbr, 4), want = s["ci_dbr"];
-    b.expect(want == "untouched" ? ci == hex(std::vector<std::byte>(4, kPoison).data(), 4) : ci == want, "CI record after " + s["call"].get<std::string>());
+    b.expect(want == "untouched" ? ci == hex(std::vector<std::byte>(4, kPoison).data(), 4) : ci == want,
+             "CI record after " + s["call"].get<std::string>());
     std::memset(mlx5::cq_of(ibv_cq_ex_to_cq(q)).dbr, std::to_integer<int>(kPoison), 4);
   }
   check_memory(b, c["written"]);
@@ -271,7 +282,8 @@ void clean(Bench& b, const Json& c) {
   mlx5_cqe64 old{};
   old.srqn_uidx = mlx5::be32(1);
   old.sop_drop_qpn = mlx5::be32(0x0a000124);
-  for (std::uint32_t i = 0; i < 6; ++i) b.write_cqe(b.send_cq, i, hex(reinterpret_cast<const std::byte*>(&old), sizeof old));
+  for (std::uint32_t i = 0; i < 6; ++i)
+    b.write_cqe(b.send_cq, i, hex(reinterpret_cast<const std::byte*>(&old), sizeof old));
   cq.cons_index = 6;
   for (const Json& cqe : c["call"]["cqes"]) b.write_cqe(b.send_cq, cqe["slot"].get<std::uint32_t>(), cqe["hex"]);
   std::memset(cq.dbr, std::to_integer<int>(kPoison), 8);
@@ -286,7 +298,8 @@ void clean(Bench& b, const Json& c) {
   for (const Json& s : c["result"]["cq_slots_after"]) {
     const std::byte* at = cq.buf + s["slot"].get<std::size_t>() * 64;
     const std::string got = hex(at + 32, 4) + " " + hex(at + 56, 4) + " " + hex(at + 60, 2) + " " + hex(at + 63, 1);
-    b.expect(got == s["uidx_qpn_wqe_op_own"], "slot " + s["slot"].dump() + ": got " + got + ", want " + s["uidx_qpn_wqe_op_own"].get<std::string>());
+    b.expect(got == s["uidx_qpn_wqe_op_own"],
+             "slot " + s["slot"].dump() + ": got " + got + ", want " + s["uidx_qpn_wqe_op_own"].get<std::string>());
   }
   ibv_wc wc[8] = {};
   b.equal(::ibv_poll_cq(b.send_cq, 8, wc), c["result"]["poll_after"].get<int>(), "polled afterwards");
@@ -320,7 +333,8 @@ TEST(Golden, PollCq) {
     else if (verb == "ibv_start_poll") {
       prepare(b, c);
       ibv_poll_cq_attr attr{1};
-      b.equal(ibv_start_poll(reinterpret_cast<ibv_cq_ex*>(b.send_cq), &attr), c["result"]["ret"].get<int>(), "return value");
+      b.equal(ibv_start_poll(reinterpret_cast<ibv_cq_ex*>(b.send_cq), &attr), c["result"]["ret"].get<int>(),
+              "return value");
     } else if (verb.starts_with("ibv_start_poll/")) poll_ex(b, c);
     else b.problem("unknown call " + verb);
   });

@@ -10,7 +10,9 @@
 
 namespace verbs::test {
 
-std::uint64_t number(const Json& v) { return v.is_string() ? std::stoull(v.get<std::string>(), nullptr, 0) : v.get<std::uint64_t>(); }
+std::uint64_t number(const Json& v) {
+  return v.is_string() ? std::stoull(v.get<std::string>(), nullptr, 0) : v.get<std::uint64_t>();
+}
 
 std::vector<std::byte> unhex(const std::string& text) {
   std::vector<std::byte> out;
@@ -136,8 +138,11 @@ void Bench::to_state(ibv_qp* q, const std::string& state) {
 namespace {
 
 ibv_qp_type type_named(const std::string& name) {
-  static const std::map<std::string, ibv_qp_type> kTypes{
-      {"RC", IBV_QPT_RC}, {"UC", IBV_QPT_UC}, {"UD", IBV_QPT_UD}, {"XRC_SEND", IBV_QPT_XRC_SEND}, {"RAW_PACKET", IBV_QPT_RAW_PACKET}};
+  static const std::map<std::string, ibv_qp_type> kTypes{{"RC", IBV_QPT_RC},
+                                                         {"UC", IBV_QPT_UC},
+                                                         {"UD", IBV_QPT_UD},
+                                                         {"XRC_SEND", IBV_QPT_XRC_SEND},
+                                                         {"RAW_PACKET", IBV_QPT_RAW_PACKET}};
   return kTypes.at(name);
 }
 
@@ -238,7 +243,8 @@ Json parse_wr_list(const std::string& text) {
   while (!rest.empty()) {
     const std::string one = rest.substr(0, rest.find(','));
     rest = one.size() < rest.size() ? rest.substr(one.size() + 1) : "";
-    Json wr{{"opcode", one.substr(0, one.find(' '))}, {"flags", has(one, "unsignaled") ? Json::array() : Json::array({"SIGNALED"})}};
+    Json wr{{"opcode", one.substr(0, one.find(' '))},
+            {"flags", has(one, "unsignaled") ? Json::array() : Json::array({"SIGNALED"})}};
     wr["wr_id"] = one.substr(one.find("wr_id ") + 6, one.find(' ', one.find("wr_id ") + 6) - one.find("wr_id ") - 6);
     list.push_back(wr);
   }
@@ -265,7 +271,7 @@ void default_operands(Json& wr) {
   }
   if (op == "LOCAL_INV") wr["invalidate_rkey"] = "0x2c01";
   if (op == "BIND_MW")
-    wr["bind_mw"] = {{"mw_type", 2}, {"mw_rkey", "0x2b00"}, {"new_rkey", "0x2b01"}, {"addr", "0x200000000"},
+    wr["bind_mw"] = {{"mw_type", 2},       {"mw_rkey", "0x2b00"},      {"new_rkey", "0x2b01"}, {"addr", "0x200000000"},
                      {"length", "0x1000"}, {"mw_access_flags", "0x6"}, {"mr_lkey", "0x1a01"}};
 }
 
@@ -296,7 +302,10 @@ void Bench::run_setup_step(const std::string& step) {
   } else if (has(step, "opcode 200")) {
     send({{"opcode", "SEND"}, {"opcode_number", 200}}, EINVAL);
   } else if (has(step, "inline 500")) {
-    send({{"opcode", "SEND"}, {"flags", {"INLINE"}}, {"sge", Json::array({{{"addr", "0x200000000"}, {"length", 500}, {"lkey", "0x1a01"}}})}}, ENOMEM);
+    send({{"opcode", "SEND"},
+          {"flags", {"INLINE"}},
+          {"sge", Json::array({{{"addr", "0x200000000"}, {"length", 500}, {"lkey", "0x1a01"}}})}},
+         ENOMEM);
   } else if (has(step, "2^31+1")) {
     Json wr{{"opcode", "BIND_MW"}};
     default_operands(wr);
@@ -377,7 +386,8 @@ void Bench::run_setup_step(const std::string& step) {
 namespace {
 
 /// Compares with one line of a vector. `stale` = what ".." must be.
-std::string compare(const std::byte* got, const std::string& pattern, const std::byte* stale, bool written_known, const std::uint8_t* written) {
+std::string compare(const std::byte* got, const std::string& pattern, const std::byte* stale, bool written_known,
+                    const std::uint8_t* written) {
   std::string p;
   for (const char c : pattern)
     if (c != ' ') p += c;
@@ -408,19 +418,23 @@ void Bench::check_region(const std::byte* base, std::size_t size, const Json& bl
     for (std::size_t i = 0; i < n / 2; ++i) covered[at + i] = true;
   }
   for (std::size_t i = 0; i < size; ++i)
-    if (!covered[i] && base[i] != kPoison) return problem(what + " at " + std::to_string(i) + " was written: " + hex(base + i, 1));
+    if (!covered[i] && base[i] != kPoison)
+      return problem(what + " at " + std::to_string(i) + " was written: " + hex(base + i, 1));
 }
 
 void Bench::check_written(const Json& w) {
   settle();
-  const auto line = [&w](const char* key) { return w.contains(key) ? Json::array({{{"offset", 0}, {"bytes", w[key]}}}) : Json::array(); };
+  const auto line = [&w](const char* key) {
+    return w.contains(key) ? Json::array({{{"offset", 0}, {"bytes", w[key]}}}) : Json::array();
+  };
   if (qp != nullptr) {
     const mlx5::Qp& q = mqp();
     check_region(q.sq.buf, std::size_t{q.sq.wqe_cnt} * 64, w.value("sq", Json::array()), "sq");
     check_region(q.rq.buf, std::size_t{q.rq.wqe_cnt} << q.rq.wqe_shift, w.value("rq", Json::array()), "rq");
     check_region(reinterpret_cast<const std::byte*>(q.dbr), 8, line("qp_dbr"), "qp_dbr");
   }
-  if (send_cq != nullptr) check_region(reinterpret_cast<const std::byte*>(mlx5::cq_of(send_cq).dbr), 8, line("send_cq_dbr"), "send_cq_dbr");
+  if (send_cq != nullptr)
+    check_region(reinterpret_cast<const std::byte*>(mlx5::cq_of(send_cq).dbr), 8, line("send_cq_dbr"), "send_cq_dbr");
   if (recv_cq != nullptr && recv_cq != send_cq)
     check_region(reinterpret_cast<const std::byte*>(mlx5::cq_of(recv_cq).dbr), 8, line("recv_cq_dbr"), "recv_cq_dbr");
 
@@ -450,7 +464,8 @@ void Bench::check_written(const Json& w) {
   }
   for (const auto& [page, bytes] : written)
     for (std::size_t i = 0; i < bytes.size(); ++i)
-      if (bytes[i] != 0) return problem("uar page " + std::to_string(page) + " at " + std::to_string(i) + " was written");
+      if (bytes[i] != 0)
+        return problem("uar page " + std::to_string(page) + " at " + std::to_string(i) + " was written");
 }
 
 // WR chains -----------------------------------------------------------------------------------------------------------
@@ -458,18 +473,25 @@ void Bench::check_written(const Json& w) {
 namespace {
 
 ibv_wr_opcode opcode_named(const std::string& name) {
-  static const std::map<std::string, ibv_wr_opcode> kOpcodes{
-      {"SEND", IBV_WR_SEND}, {"SEND_WITH_IMM", IBV_WR_SEND_WITH_IMM}, {"SEND_WITH_INV", IBV_WR_SEND_WITH_INV},
-      {"RDMA_WRITE", IBV_WR_RDMA_WRITE}, {"RDMA_WRITE_WITH_IMM", IBV_WR_RDMA_WRITE_WITH_IMM}, {"RDMA_READ", IBV_WR_RDMA_READ},
-      {"ATOMIC_CMP_AND_SWP", IBV_WR_ATOMIC_CMP_AND_SWP}, {"ATOMIC_FETCH_AND_ADD", IBV_WR_ATOMIC_FETCH_AND_ADD},
-      {"LOCAL_INV", IBV_WR_LOCAL_INV}, {"BIND_MW", IBV_WR_BIND_MW}};
+  static const std::map<std::string, ibv_wr_opcode> kOpcodes{{"SEND", IBV_WR_SEND},
+                                                             {"SEND_WITH_IMM", IBV_WR_SEND_WITH_IMM},
+                                                             {"SEND_WITH_INV", IBV_WR_SEND_WITH_INV},
+                                                             {"RDMA_WRITE", IBV_WR_RDMA_WRITE},
+                                                             {"RDMA_WRITE_WITH_IMM", IBV_WR_RDMA_WRITE_WITH_IMM},
+                                                             {"RDMA_READ", IBV_WR_RDMA_READ},
+                                                             {"ATOMIC_CMP_AND_SWP", IBV_WR_ATOMIC_CMP_AND_SWP},
+                                                             {"ATOMIC_FETCH_AND_ADD", IBV_WR_ATOMIC_FETCH_AND_ADD},
+                                                             {"LOCAL_INV", IBV_WR_LOCAL_INV},
+                                                             {"BIND_MW", IBV_WR_BIND_MW}};
   return kOpcodes.at(name);
 }
 
 unsigned flag_named(const std::string& name) {
-  static const std::map<std::string, unsigned> kFlags{
-      {"FENCE", IBV_SEND_FENCE}, {"SIGNALED", IBV_SEND_SIGNALED}, {"SOLICITED", IBV_SEND_SOLICITED},
-      {"INLINE", IBV_SEND_INLINE}, {"IP_CSUM", IBV_SEND_IP_CSUM}};
+  static const std::map<std::string, unsigned> kFlags{{"FENCE", IBV_SEND_FENCE},
+                                                      {"SIGNALED", IBV_SEND_SIGNALED},
+                                                      {"SOLICITED", IBV_SEND_SOLICITED},
+                                                      {"INLINE", IBV_SEND_INLINE},
+                                                      {"IP_CSUM", IBV_SEND_IP_CSUM}};
   return kFlags.at(name);
 }
 
@@ -482,12 +504,14 @@ SendChain::SendChain(Bench& b, const Json& list) : wrs(list.size()), sges(list.s
     w = {};
     w.next = i + 1 < list.size() ? &wrs[i + 1] : nullptr;
     w.wr_id = j.contains("wr_id") ? number(j["wr_id"]) : 0;
-    w.opcode = j.contains("opcode_number") ? static_cast<ibv_wr_opcode>(number(j["opcode_number"])) : opcode_named(j["opcode"]);
+    w.opcode = j.contains("opcode_number") ? static_cast<ibv_wr_opcode>(number(j["opcode_number"]))
+                                           : opcode_named(j["opcode"]);
     for (const Json& f : j.value("flags", Json::array())) w.send_flags |= flag_named(f);
     for (const Json& s : j.value("sge", Json::array())) {
       const std::uint64_t a = number(s["addr"]);
       const bool touched = (w.send_flags & IBV_SEND_INLINE) || s.contains("local");
-      sges[i].push_back({touched ? b.local(a) : a, static_cast<std::uint32_t>(number(s["length"])), static_cast<std::uint32_t>(number(s["lkey"]))});
+      sges[i].push_back({touched ? b.local(a) : a, static_cast<std::uint32_t>(number(s["length"])),
+                         static_cast<std::uint32_t>(number(s["lkey"]))});
     }
     w.sg_list = sges[i].data();
     w.num_sge = j.value("num_sge", static_cast<int>(sges[i].size()));
@@ -509,10 +533,12 @@ SendChain::SendChain(Bench& b, const Json& list) : wrs(list.size()), sges(list.s
     }
     if (j.contains("bind_mw")) {
       const Json& m = j["bind_mw"];
-      mws[i] = {b.context, b.pd, static_cast<std::uint32_t>(number(m["mw_rkey"])), 1, number(m["mw_type"]) == 1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2};
+      mws[i] = {b.context, b.pd, static_cast<std::uint32_t>(number(m["mw_rkey"])), 1,
+                number(m["mw_type"]) == 1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2};
       w.bind_mw.mw = &mws[i];
       w.bind_mw.rkey = static_cast<std::uint32_t>(number(m["new_rkey"]));
-      w.bind_mw.bind_info = {&b.mr_object, number(m["addr"]), number(m["length"]), static_cast<unsigned>(number(m["mw_access_flags"]))};
+      w.bind_mw.bind_info = {&b.mr_object, number(m["addr"]), number(m["length"]),
+                             static_cast<unsigned>(number(m["mw_access_flags"]))};
     }
   }
 }
@@ -522,9 +548,11 @@ RecvChain::RecvChain(Bench& b, const Json& list, bool translate) : wrs(list.size
     const Json& j = list[i];
     for (const Json& s : j.value("sge", Json::array())) {
       const std::uint64_t a = number(s[0]);
-      sges[i].push_back({translate ? b.local(a) : a, static_cast<std::uint32_t>(number(s[1])), static_cast<std::uint32_t>(number(s[2]))});
+      sges[i].push_back({translate ? b.local(a) : a, static_cast<std::uint32_t>(number(s[1])),
+                         static_cast<std::uint32_t>(number(s[2]))});
     }
-    wrs[i] = {number(j["wr_id"]), i + 1 < list.size() ? &wrs[i + 1] : nullptr, sges[i].data(), j.value("num_sge", static_cast<int>(sges[i].size()))};
+    wrs[i] = {number(j["wr_id"]), i + 1 < list.size() ? &wrs[i + 1] : nullptr, sges[i].data(),
+              j.value("num_sge", static_cast<int>(sges[i].size()))};
   }
 }
 
@@ -567,7 +595,8 @@ void replay_group(const std::string& group, const std::function<void(Bench&, con
   });
   machine.run();
   for (const std::string& f : failures) ADD_FAILURE() << f;
-  std::cout << "group " << group << ": " << passed << " of " << cases.size() << " vectors equal, " << skipped << " not built\n";
+  std::cout << "group " << group << ": " << passed << " of " << cases.size() << " vectors equal, " << skipped
+            << " not built\n";
   EXPECT_EQ(passed + skipped + failures.size(), cases.size());
 }
 

@@ -70,7 +70,9 @@ struct Bench {
   Json setup_sges = Json::object();  ///< opcode -> SGEs that a preparing WR of that opcode has
 
   void problem(const std::string& what) { problems.push_back(what); }
-  void expect(bool ok, const std::string& what) { if (!ok) problem(what); }
+  void expect(bool ok, const std::string& what) {
+    if (!ok) problem(what);
+  }
   template <class T>
   void equal(const T& got, const T& want, const std::string& what) {
     if (!(got == want)) problem(what + ": got " + std::to_string(got) + ", want " + std::to_string(want));

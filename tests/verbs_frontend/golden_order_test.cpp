@@ -18,8 +18,10 @@ std::vector<std::string> expected(const Json& order) {
     if (op == "locked instruction") out.push_back("lock");
     else if (op == "pthread_spin_unlock") out.push_back("unlock");
     else if (op == "sfence" || op == "lfence") out.push_back(op);
-    else if (op == "store" && where != "ibv_wc" && where != "wc") out.push_back("store " + where + " " + e["offset"].get<std::string>() + " " + e["value"].get<std::string>());
-    else if (op == "load" && (where == "sq" || where == "rq")) out.push_back("load " + where + " " + e["offset"].get<std::string>());
+    else if (op == "store" && where != "ibv_wc" && where != "wc")
+      out.push_back("store " + where + " " + e["offset"].get<std::string>() + " " + e["value"].get<std::string>());
+    else if (op == "load" && (where == "sq" || where == "rq"))
+      out.push_back("load " + where + " " + e["offset"].get<std::string>());
   }
   return out;
 }
@@ -50,8 +52,12 @@ std::vector<std::string> recorded(Bench& b) {
   for (const Recorder::Event& e : b.recorder.events) {
     const auto [where, offset] = locate(b, e.at);
     switch (e.kind) {
-      case Recorder::Event::lock: out.push_back("lock"); break;
-      case Recorder::Event::unlock: out.push_back("unlock"); break;
+      case Recorder::Event::lock:
+        out.push_back("lock");
+        break;
+      case Recorder::Event::unlock:
+        out.push_back("unlock");
+        break;
       case Recorder::Event::barrier: {
         const cpu::Instruction i = cpu::expand(cpu::Arch::x86_64, e.which);
         if (i == cpu::Instruction::sfence) out.push_back("sfence");
@@ -86,7 +92,10 @@ bool same(const std::string& got, const std::string& want) {
 }
 
 void act(Bench& b, const std::string& id) {
-  Json wr{{"opcode", "SEND"}, {"flags", {"SIGNALED"}}, {"remote_addr", "0x4000001000"}, {"rkey", "0x5b02"},
+  Json wr{{"opcode", "SEND"},
+          {"flags", {"SIGNALED"}},
+          {"remote_addr", "0x4000001000"},
+          {"rkey", "0x5b02"},
           {"sge", Json::array({{{"addr", "0x200000000"}, {"length", 64}, {"lkey", "0x1a01"}}})}};
   Json list = Json::array();
   const auto has = [&id](const char* s) { return id.find(s) != std::string::npos; };
@@ -159,7 +168,8 @@ TEST(Golden, OrderOfStoresAndFences) {
       cqe.sop_drop_qpn = mlx5::be32(0x0a000123);
       cqe.wqe_counter = mlx5::be16(static_cast<std::uint16_t>(i));
       cqe.op_own = id == "H-poll-recv" ? MLX5_CQE_RESP_SEND << 4 : 0;
-      b.write_cqe(id == "H-poll-recv" ? b.recv_cq : b.send_cq, i, hex(reinterpret_cast<const std::byte*>(&cqe), sizeof cqe));
+      b.write_cqe(id == "H-poll-recv" ? b.recv_cq : b.send_cq, i,
+                  hex(reinterpret_cast<const std::byte*>(&cqe), sizeof cqe));
     }
     act(b, id);
     const std::vector<std::string> got = recorded(b), want = expected(c["order"]);

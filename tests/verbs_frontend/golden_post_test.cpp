@@ -17,7 +17,8 @@ void set_up(Bench& b, const Json& c) {
   if (setup.contains("granted")) {
     const Json& g = setup["granted"];
     b.equal(b.granted.max_send_wr, g.value("max_send_wr", b.granted.max_send_wr), "granted max_send_wr");
-    b.equal(b.granted.max_inline_data, g.value("max_inline_data", b.granted.max_inline_data), "granted max_inline_data");
+    b.equal(b.granted.max_inline_data, g.value("max_inline_data", b.granted.max_inline_data),
+            "granted max_inline_data");
     b.equal(b.mqp().sq.wqe_cnt, g.value("sq_wqebb", b.mqp().sq.wqe_cnt), "sq_wqebb");
     b.equal(b.mqp().rq.wqe_cnt, g.value("rq_wqes", b.mqp().rq.wqe_cnt), "rq_wqes");
   }
@@ -36,8 +37,7 @@ void post_send(Bench& b, const Json& c) {
   b.equal(ret, c["result"]["ret"].get<int>(), "return value");
   if (c["result"].contains("bad_wr_index"))
     b.expect(bad != untouched && chain.index_of(bad) == c["result"]["bad_wr_index"].get<int>(), "bad_wr");
-  else
-    b.expect(bad == untouched, "bad_wr was written");
+  else b.expect(bad == untouched, "bad_wr was written");
   b.check_written(c["written"]);
 }
 
@@ -45,8 +45,10 @@ void bind_mw(Bench& b, const Json& c) {
   const Json& call = c["call"];
   b.mw = {b.context, b.pd, static_cast<std::uint32_t>(number(call["mw_rkey_before"])), 1,
           call["mw_type"] == 1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2};
-  ibv_mw_bind bind{0, static_cast<unsigned>(number(call["send_flags"])),
-                   {&b.mr_object, number(call["addr"]), number(call["length"]), static_cast<unsigned>(number(call["mw_access_flags"]))}};
+  ibv_mw_bind bind{0,
+                   static_cast<unsigned>(number(call["send_flags"])),
+                   {&b.mr_object, number(call["addr"]), number(call["length"]),
+                    static_cast<unsigned>(number(call["mw_access_flags"]))}};
   if (bind.bind_info.length == 0) bind.bind_info.mr = nullptr;
   b.recorder.on = true;
   b.equal(::ibv_bind_mw(b.qp, &b.mw, &bind), c["result"]["ret"].get<int>(), "return value");
@@ -83,7 +85,8 @@ void build(Bench& b, ibv_qp_ex* q, const Json& s, std::vector<int>& rets) {
   else if (call == "wr_rdma_write") ibv_wr_rdma_write(q, kRkey, kRemote);
   else if (call == "wr_rdma_write_imm") ibv_wr_rdma_write_imm(q, kRkey, kRemote, imm);
   else if (call == "wr_rdma_read") ibv_wr_rdma_read(q, kRkey, kRemote);
-  else if (call == "wr_atomic_cmp_swp") ibv_wr_atomic_cmp_swp(q, kRkey, kRemote, 0x1111111122222222, 0x3333333344444444);
+  else if (call == "wr_atomic_cmp_swp")
+    ibv_wr_atomic_cmp_swp(q, kRkey, kRemote, 0x1111111122222222, 0x3333333344444444);
   else if (call == "wr_atomic_fetch_add") ibv_wr_atomic_fetch_add(q, kRkey, kRemote, 0x1111111122222222);
   else if (call == "wr_local_inv") ibv_wr_local_inv(q, 0x2c01);
   else if (call == "wr_bind_mw") ibv_wr_bind_mw(q, &b.mw, 0x2b01, &info);
@@ -91,12 +94,16 @@ void build(Bench& b, ibv_qp_ex* q, const Json& s, std::vector<int>& rets) {
     info.length = 0x80000001;
     ibv_wr_bind_mw(q, &b.mw, 0x2b01, &info);
   } else if (call == "set_ud_addr") {
-    ibv_wr_set_ud_addr(q, b.ah, static_cast<std::uint32_t>(number(s["remote_qpn"])), static_cast<std::uint32_t>(number(s["remote_qkey"])));
+    ibv_wr_set_ud_addr(q, b.ah, static_cast<std::uint32_t>(number(s["remote_qpn"])),
+                       static_cast<std::uint32_t>(number(s["remote_qkey"])));
   } else if (call == "set_sge") {
-    ibv_wr_set_sge(q, static_cast<std::uint32_t>(number(s["lkey"])), number(s["addr"]), static_cast<std::uint32_t>(number(s["length"])));
+    ibv_wr_set_sge(q, static_cast<std::uint32_t>(number(s["lkey"])), number(s["addr"]),
+                   static_cast<std::uint32_t>(number(s["length"])));
   } else if (call == "set_sge_list") {
     std::vector<ibv_sge> list;
-    for (const Json& e : s["sge"]) list.push_back({number(e[0]), static_cast<std::uint32_t>(number(e[1])), static_cast<std::uint32_t>(number(e[2]))});
+    for (const Json& e : s["sge"])
+      list.push_back(
+          {number(e[0]), static_cast<std::uint32_t>(number(e[1])), static_cast<std::uint32_t>(number(e[2]))});
     ibv_wr_set_sge_list(q, list.size(), list.data());
   } else if (call == "set_inline_data") {
     ibv_wr_set_inline_data(q, reinterpret_cast<void*>(b.local(number(s["addr"]))), number(s["length"]));

@@ -73,19 +73,28 @@ void qp_case(Bench& b, const Json& c) {
 }
 
 void check_read_functions(Bench& b, const Json& list, const ibv_cq_ex& q) {
-  const std::map<std::string, bool> got{
-      {"opcode", q.read_opcode != nullptr}, {"vendor_err", q.read_vendor_err != nullptr}, {"wc_flags", q.read_wc_flags != nullptr},
-      {"byte_len", q.read_byte_len != nullptr}, {"imm_data", q.read_imm_data != nullptr}, {"qp_num", q.read_qp_num != nullptr},
-      {"src_qp", q.read_src_qp != nullptr}, {"slid", q.read_slid != nullptr}, {"sl", q.read_sl != nullptr},
-      {"dlid_path_bits", q.read_dlid_path_bits != nullptr}, {"completion_ts", q.read_completion_ts != nullptr},
-      {"cvlan", q.read_cvlan != nullptr}, {"flow_tag", q.read_flow_tag != nullptr}, {"wallclock", q.read_completion_wallclock_ns != nullptr}};
+  const std::map<std::string, bool> got{{"opcode", q.read_opcode != nullptr},
+                                        {"vendor_err", q.read_vendor_err != nullptr},
+                                        {"wc_flags", q.read_wc_flags != nullptr},
+                                        {"byte_len", q.read_byte_len != nullptr},
+                                        {"imm_data", q.read_imm_data != nullptr},
+                                        {"qp_num", q.read_qp_num != nullptr},
+                                        {"src_qp", q.read_src_qp != nullptr},
+                                        {"slid", q.read_slid != nullptr},
+                                        {"sl", q.read_sl != nullptr},
+                                        {"dlid_path_bits", q.read_dlid_path_bits != nullptr},
+                                        {"completion_ts", q.read_completion_ts != nullptr},
+                                        {"cvlan", q.read_cvlan != nullptr},
+                                        {"flow_tag", q.read_flow_tag != nullptr},
+                                        {"wallclock", q.read_completion_wallclock_ns != nullptr}};
   for (const Json& f : list) b.expect(got.at(f[0]) == f[1].get<bool>(), "read function " + f[0].get<std::string>());
 }
 
 void cq_case(Bench& b, const Json& c) {
   const Json& call = c["call"];
   const Json& r = c["result"];
-  if (call.contains("env MLX5_CQE_SIZE")) b.machine.state.env["MLX5_CQE_SIZE"] = std::to_string(number(call["env MLX5_CQE_SIZE"]));
+  if (call.contains("env MLX5_CQE_SIZE"))
+    b.machine.state.env["MLX5_CQE_SIZE"] = std::to_string(number(call["env MLX5_CQE_SIZE"]));
   const std::size_t before = b.kernel.commands.size();
   errno = 0;
   if (call["verb"] == "ibv_create_cq_ex") {
@@ -110,7 +119,8 @@ void cq_case(Bench& b, const Json& c) {
   b.equal(std::size_t{cq.entries} * cq.cqe_size, bytes, "ring bytes");
   b.expect(b.kernel.cq_driver.db_addr % 64 == 0, "alignment of the record");
   for (std::size_t i = 0; i < bytes; ++i)
-    if (cq.buf[i] != ((i + 1) % cq.cqe_size == 0 ? std::byte{0xf0} : std::byte{0})) return b.problem("initial ring at " + std::to_string(i));
+    if (cq.buf[i] != ((i + 1) % cq.cqe_size == 0 ? std::byte{0xf0} : std::byte{0}))
+      return b.problem("initial ring at " + std::to_string(i));
   if (r.contains("read_functions_set")) check_read_functions(b, r["read_functions_set"], cq.base.cq_ex);
 }
 

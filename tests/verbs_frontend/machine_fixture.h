@@ -34,8 +34,11 @@ struct MmioSink : sc_core::sc_module, pcie::MmioPort {
 class Machine {
  public:
   explicit Machine(const cpu::CoreConfig& core_config = {})
-      : engine_("engine", context.scheduler, sim::EngineMode::run_ahead), memory("memory", context, memory::MemoryConfig{}, 0),
-        sink("sink"), core("core", context, core_config, memory, 0, 0), space(memory, 0x20'0000'0000ULL, 8ULL << 30) {
+      : engine_("engine", context.scheduler, sim::EngineMode::run_ahead),
+        memory("memory", context, memory::MemoryConfig{}, 0),
+        sink("sink"),
+        core("core", context, core_config, memory, 0, 0),
+        space(memory, 0x20'0000'0000ULL, 8ULL << 30) {
     core.mmio.bind(sink);
   }
   /// Adds a program; they start at time 0 in the order of adding.

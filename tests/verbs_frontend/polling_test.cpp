@@ -77,7 +77,8 @@ struct Poller {
     cqe.wqe_counter = mlx5::be16(static_cast<std::uint16_t>(i));
     cqe.op_own = (i & cq.entries) != 0 ? 1 : 0;
     const auto* bytes = reinterpret_cast<const std::byte*>(&cqe);
-    p.machine.memory.write(p.machine.space.phys_of(memory::va_of(cq.buf + (i & (cq.entries - 1)) * 64)), {bytes, sizeof cqe});
+    p.machine.memory.write(p.machine.space.phys_of(memory::va_of(cq.buf + (i & (cq.entries - 1)) * 64)),
+                           {bytes, sizeof cqe});
   }
 
   Machine& machine;
@@ -106,7 +107,8 @@ TEST(Polling, SkippedAndPerformedEmptyPollsSeeTheSameInstants) {
   for (std::size_t i = 0; i < times.size(); ++i) EXPECT_EQ(fast.seen[i].n, slow.seen[i].n) << "CQE " << i;
   EXPECT_LT(fast.calls, times.size() * 5);
   EXPECT_GT(slow.calls, times.size() * 20);
-  EXPECT_EQ(m.context.stats.counter("host0.verbs.empty_polls").value, m.context.stats.counter("host1.verbs.empty_polls").value);
+  EXPECT_EQ(m.context.stats.counter("host0.verbs.empty_polls").value,
+            m.context.stats.counter("host1.verbs.empty_polls").value);
 }
 
 struct Sink : sim::JourneySink {

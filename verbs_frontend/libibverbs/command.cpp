@@ -171,8 +171,10 @@ int cmd_destroy_cq(ibv_cq* cq) {
   req.cq_handle = cq->handle;
   if (const int e = issue(c, cq->context)) return e;
   AckWaiters& w = reinterpret_cast<CqBase*>(cq)->ack_waiters;
-  wait_for_acks(w, cq->comp_events_completed, r.comp_events_reported, "ibv_destroy_cq: completion events not acknowledged");
-  wait_for_acks(w, cq->async_events_completed, r.async_events_reported, "ibv_destroy_cq: async events not acknowledged");
+  wait_for_acks(w, cq->comp_events_completed, r.comp_events_reported,
+                "ibv_destroy_cq: completion events not acknowledged");
+  wait_for_acks(w, cq->async_events_completed, r.async_events_reported,
+                "ibv_destroy_cq: async events not acknowledged");
   return 0;
 }
 

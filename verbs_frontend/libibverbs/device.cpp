@@ -40,10 +40,8 @@ int read_gid_entry(ibv_context* c, unsigned port, unsigned index, ibv_gid_entry&
   e.gid_index = index;
   e.port_num = port;
   e.ndev_ifindex = 0;
-  if (attr.link_layer != IBV_LINK_LAYER_ETHERNET)
-    e.gid_type = IBV_GID_TYPE_IB;
-  else
-    e.gid_type = type && *type == "RoCE v2" ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
+  if (attr.link_layer != IBV_LINK_LAYER_ETHERNET) e.gid_type = IBV_GID_TYPE_IB;
+  else e.gid_type = type && *type == "RoCE v2" ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
   return 0;
 }
 
@@ -102,9 +100,10 @@ ssize_t _ibv_query_gid_table(struct ibv_context* context, struct ibv_gid_entry* 
 }
 
 int ibv_query_pkey(struct ibv_context* context, uint8_t port_num, int index, __be16* pkey) {
-  const auto text = index < 0 ? std::nullopt
-                              : verbs::sysfs_line(*verbs::context_of(context).syscalls,
-                                                  verbs::port_file(context, port_num, "pkeys/" + std::to_string(index)));
+  const auto text = index < 0
+                        ? std::nullopt
+                        : verbs::sysfs_line(*verbs::context_of(context).syscalls,
+                                            verbs::port_file(context, port_num, "pkeys/" + std::to_string(index)));
   unsigned value = 0;
   if (!text || std::sscanf(text->c_str(), "%x", &value) != 1) return verbs::error_return(EINVAL);
   *pkey = __builtin_bswap16(static_cast<std::uint16_t>(value));

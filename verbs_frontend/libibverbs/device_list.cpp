@@ -39,7 +39,8 @@ std::shared_ptr<Device> discover(kernel::Syscalls& k, const std::string& uverbs)
   const std::string ib = std::string(kIbClass) + *ibdev;
   auto modalias = sysfs_line(k, ib + "/device/modalias");
   if (!modalias) modalias = sysfs_line(k, node + "/device/modalias");
-  const auto provider = std::ranges::find_if(kProviders, [&](const Provider* p) { return p->matches(modalias.value_or("")); });
+  const auto provider =
+      std::ranges::find_if(kProviders, [&](const Provider* p) { return p->matches(modalias.value_or("")); });
   if (provider == std::end(kProviders)) return nullptr;
 
   auto d = std::make_shared<Device>();

@@ -8,7 +8,9 @@ using verbs::ops_of;
 
 extern "C" {
 
-struct ibv_pd* ibv_alloc_pd(struct ibv_context* context) { return ops_of(context).alloc_pd(context); }
+struct ibv_pd* ibv_alloc_pd(struct ibv_context* context) {
+  return ops_of(context).alloc_pd(context);
+}
 
 int ibv_dealloc_pd(struct ibv_pd* pd) { return ops_of(pd->context).dealloc_pd(pd); }
 

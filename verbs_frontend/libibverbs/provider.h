@@ -58,7 +58,7 @@ void fill_dummy_ops(verbs_context& c);
 /// A device of the list. ibv_device first.
 struct Device {
   ibv_device dev;
-  std::string uverbs;      ///< "uverbs0"
+  std::string uverbs;  ///< "uverbs0"
   const struct Provider* provider = nullptr;
 };
 
@@ -91,13 +91,13 @@ struct AckWaiters {
 };
 
 struct CqBase {
-  ibv_cq_ex cq_ex;         // first; ibv_cq is its prefix
+  ibv_cq_ex cq_ex;  // first; ibv_cq is its prefix
   AckWaiters ack_waiters;
 };
 struct QpBase {
-  ibv_qp_ex qp_ex;         // first; ibv_qp is its prefix
+  ibv_qp_ex qp_ex;  // first; ibv_qp is its prefix
   AckWaiters ack_waiters;
-  bool extended = false;   ///< created with send_ops_flags
+  bool extended = false;  ///< created with send_ops_flags
 };
 
 /// Blocks until `completed` has reached `reported`.

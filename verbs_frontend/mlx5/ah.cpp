@@ -17,17 +17,26 @@ namespace {
 
 /// Device code of a verbs static rate; 0 = the port's rate.
 std::uint8_t rate_code(unsigned rate) {
-  static constexpr std::array<std::uint8_t, 19> kCodes{0, 0, 7, 8, 9, 10, 11, 12, 13, 14, 15, 11, 13, 0, 15, 9, 15, 0, 0};
+  static constexpr std::array<std::uint8_t, 19> kCodes{0,  0,  7,  8, 9,  10, 11, 12, 13, 14,
+                                                       15, 11, 13, 0, 15, 9,  15, 0,  0};
   // In the order of enum ibv_rate: 2.5→7, 10→8, 30→9, 5→10, 20→11, 40→12, 60→13, 80→14, 120→15, 14→11, 56→13, 112→15, 25→9, 100→15.
   switch (rate) {
-    case IBV_RATE_14_GBPS: return 11;
-    case IBV_RATE_56_GBPS: return 13;
-    case IBV_RATE_112_GBPS: return 15;
-    case IBV_RATE_25_GBPS: return 9;
-    case IBV_RATE_100_GBPS: return 15;
-    case IBV_RATE_28_GBPS: return 9;
-    case IBV_RATE_50_GBPS: return 13;
-    default: return rate <= IBV_RATE_120_GBPS ? kCodes[rate] : 0;
+    case IBV_RATE_14_GBPS:
+      return 11;
+    case IBV_RATE_56_GBPS:
+      return 13;
+    case IBV_RATE_112_GBPS:
+      return 15;
+    case IBV_RATE_25_GBPS:
+      return 9;
+    case IBV_RATE_100_GBPS:
+      return 15;
+    case IBV_RATE_28_GBPS:
+      return 9;
+    case IBV_RATE_50_GBPS:
+      return 13;
+    default:
+      return rate <= IBV_RATE_120_GBPS ? kCodes[rate] : 0;
   }
 }
 

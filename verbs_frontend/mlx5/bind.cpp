@@ -52,7 +52,8 @@ std::uint32_t put_invalidate(Machine& m, const WorkQueue& sq, std::byte* ctrl, s
 std::uint32_t put_bind(Machine& m, const WorkQueue& sq, std::byte* ctrl, const ibv_mw_bind_info& info, ibv_mw_type type,
                        std::uint32_t new_key, std::uint32_t qpn) {
   if (info.length == 0) return put_invalidate(m, sq, ctrl, new_key, type == IBV_MW_TYPE_2);
-  std::uint64_t mask = kMaskLen | kMaskStart | kMaskKey | kMaskLocalWrite | kMaskRemoteRead | kMaskRemoteWrite | kMaskAtomic | kMaskFree;
+  std::uint64_t mask =
+      kMaskLen | kMaskStart | kMaskKey | kMaskLocalWrite | kMaskRemoteRead | kMaskRemoteWrite | kMaskAtomic | kMaskFree;
   std::uint8_t flags = kUmrInline | kUmrTranslationOffset;
   if (type == IBV_MW_TYPE_2) {
     mask |= kMaskQpn;

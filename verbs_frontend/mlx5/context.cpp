@@ -80,7 +80,8 @@ int query_port_inline(ibv_context* context, std::uint8_t port, ibv_port_attr* at
   return ops_of(context).query_port(context, port, attr);
 }
 
-int query_device_inline(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* attr, std::size_t size) {
+int query_device_inline(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* attr,
+                        std::size_t size) {
   if (input != nullptr && input->comp_mask != 0) return EINVAL;
   if (size < sizeof attr->orig_attr) return EINVAL;
   std::memset(static_cast<void*>(attr), 0, size);
@@ -91,7 +92,9 @@ int query_device_inline(ibv_context* context, const ibv_query_device_ex_input* i
 }
 
 int query_device(ibv_context* context, ibv_device_attr* attr) { return cmd_query_device(context, *attr); }
-int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attr) { return cmd_query_port(context, port, *attr); }
+int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attr) {
+  return cmd_query_port(context, port, *attr);
+}
 
 ibv_pd* alloc_pd(ibv_context* context) {
   Command c(IB_USER_VERBS_CMD_ALLOC_PD);
@@ -227,10 +230,8 @@ const Provider kProvider{"mlx5", matches, alloc_context};
 std::uint32_t Mlx5Context::take_user_index(Qp* qp) {
   const auto slot = std::ranges::find(by_user_index, nullptr);
   const auto index = static_cast<std::uint32_t>(slot - by_user_index.begin());
-  if (slot == by_user_index.end())
-    by_user_index.push_back(qp);
-  else
-    *slot = qp;
+  if (slot == by_user_index.end()) by_user_index.push_back(qp);
+  else *slot = qp;
   return index;
 }
 

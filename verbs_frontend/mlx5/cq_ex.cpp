@@ -65,18 +65,23 @@ ibv_wc_opcode read_opcode(ibv_cq_ex* q) {
   c.cqe = cq.cqe;
   c.umr_opcode = cq.umr_opcode;
   switch (c.opcode()) {
-    case MLX5_CQE_RESP_WR_IMM: return IBV_WC_RECV_RDMA_WITH_IMM;
+    case MLX5_CQE_RESP_WR_IMM:
+      return IBV_WC_RECV_RDMA_WITH_IMM;
     case MLX5_CQE_RESP_SEND:
     case MLX5_CQE_RESP_SEND_IMM:
-    case MLX5_CQE_RESP_SEND_INV: return IBV_WC_RECV;
+    case MLX5_CQE_RESP_SEND_INV:
+      return IBV_WC_RECV;
     case MLX5_CQE_REQ: {
       ibv_wc_opcode out{};
       return requester_opcode(c, out) ? out : IBV_WC_SEND;
     }
-    default: return IBV_WC_SEND;
+    default:
+      return IBV_WC_SEND;
   }
 }
-std::uint32_t read_vendor_err(ibv_cq_ex* q) { return reinterpret_cast<const mlx5_err_cqe&>(self(q).cqe).vendor_err_synd; }
+std::uint32_t read_vendor_err(ibv_cq_ex* q) {
+  return reinterpret_cast<const mlx5_err_cqe&>(self(q).cqe).vendor_err_synd;
+}
 std::uint32_t read_byte_len(ibv_cq_ex* q) { return be32(self(q).cqe.byte_cnt); }
 __be32 read_imm_data(ibv_cq_ex* q) {
   const mlx5_cqe64& cqe = self(q).cqe;
@@ -89,9 +94,14 @@ unsigned int read_wc_flags(ibv_cq_ex* q) {
   unsigned flags = 0;
   switch (cqe.op_own >> 4) {
     case MLX5_CQE_RESP_WR_IMM:
-    case MLX5_CQE_RESP_SEND_IMM: flags |= IBV_WC_WITH_IMM; break;
-    case MLX5_CQE_RESP_SEND_INV: flags |= IBV_WC_WITH_INV; break;
-    default: break;
+    case MLX5_CQE_RESP_SEND_IMM:
+      flags |= IBV_WC_WITH_IMM;
+      break;
+    case MLX5_CQE_RESP_SEND_INV:
+      flags |= IBV_WC_WITH_INV;
+      break;
+    default:
+      break;
   }
   if (be32(cqe.flags_rqpn) >> 28 & 3) flags |= IBV_WC_GRH;
   return flags;

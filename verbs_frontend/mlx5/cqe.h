@@ -12,9 +12,9 @@ enum class Seen : std::uint8_t { empty, found, error };
 struct Completion {
   mlx5_cqe64 cqe;
   Qp* qp = nullptr;
-  bool counted = true;             ///< false: an opcode that names no WR; only qp_num and wc_flags are reported
-  bool is_error = false;           ///< an error CQE
-  bool scatter_failed = false;     ///< inline data that did not fit
+  bool counted = true;          ///< false: an opcode that names no WR; only qp_num and wc_flags are reported
+  bool is_error = false;        ///< an error CQE
+  bool scatter_failed = false;  ///< inline data that did not fit
   std::uint64_t wr_id = 0;
   ibv_wc_status status = IBV_WC_SUCCESS;
   std::uint8_t umr_opcode = 0;

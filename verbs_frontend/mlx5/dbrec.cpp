@@ -12,7 +12,8 @@ Dbr* DbrPool::alloc(memory::AddressSpace& space, std::size_t line) {
     auto* page = static_cast<std::byte*>(space.alloc(memory::kPageSize, memory::kPageSize));
     if (page == nullptr) return nullptr;
     pages_.push_back(page);
-    for (std::size_t at = memory::kPageSize; at >= line; at -= line) free_.push_back(reinterpret_cast<Dbr*>(page + at - line));
+    for (std::size_t at = memory::kPageSize; at >= line; at -= line)
+      free_.push_back(reinterpret_cast<Dbr*>(page + at - line));
   }
   Dbr* record = free_.back();
   free_.pop_back();

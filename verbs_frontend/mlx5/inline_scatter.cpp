@@ -34,10 +34,16 @@ ibv_wc_status scatter_to_send(Machine& m, Qp& qp, std::uint32_t idx, const std::
   const std::uint8_t opcode = m.load<std::uint8_t>(ctrl + 3);
   std::uint32_t before = 0;
   switch (opcode) {
-    case MLX5_OPCODE_RDMA_READ: before = 2; break;
+    case MLX5_OPCODE_RDMA_READ:
+      before = 2;
+      break;
     case MLX5_OPCODE_ATOMIC_CS:
-    case MLX5_OPCODE_ATOMIC_FA: before = 3; n = 8; break;
-    default: return IBV_WC_REM_INV_REQ_ERR;
+    case MLX5_OPCODE_ATOMIC_FA:
+      before = 3;
+      n = 8;
+      break;
+    default:
+      return IBV_WC_REM_INV_REQ_ERR;
   }
   const std::uint32_t ds = m.load<std::uint8_t>(ctrl + 7) & 0x3f;
   const std::byte* segment = ctrl + std::size_t{before} * 16;

@@ -31,40 +31,48 @@ class Machine {
   template <class T>
   void store(void* at, T value) {
     thread_.store(at, &value, sizeof value);
-    if (state_.tap != nullptr) [[unlikely]] state_.tap->on_store(at, &value, sizeof value);
+    if (state_.tap != nullptr) [[unlikely]]
+      state_.tap->on_store(at, &value, sizeof value);
   }
   void store_bytes(void* at, const void* bytes, std::size_t n) {
     thread_.store(at, bytes, n);
-    if (state_.tap != nullptr) [[unlikely]] state_.tap->on_store(at, bytes, n);
+    if (state_.tap != nullptr) [[unlikely]]
+      state_.tap->on_store(at, bytes, n);
   }
   template <class T>
   T load(const void* at) {
     T v;
     thread_.load(at, &v, sizeof v);
-    if (state_.tap != nullptr) [[unlikely]] state_.tap->on_load(at, sizeof v);
+    if (state_.tap != nullptr) [[unlikely]]
+      state_.tap->on_load(at, sizeof v);
     return v;
   }
   void load_bytes(const void* at, void* out, std::size_t n) {
     thread_.load(at, out, n);
-    if (state_.tap != nullptr) [[unlikely]] state_.tap->on_load(at, n);
+    if (state_.tap != nullptr) [[unlikely]]
+      state_.tap->on_load(at, n);
   }
   void mmio_store64(memory::Va at, std::uint64_t bytes) {
-    if (state_.tap != nullptr) [[unlikely]] state_.tap->on_mmio_store(at, bytes);
+    if (state_.tap != nullptr) [[unlikely]]
+      state_.tap->on_mmio_store(at, bytes);
     thread_.mmio_store64(at, bytes);
   }
   void barrier(cpu::Barrier b) {
     thread_.barrier(b);
-    if (state_.tap != nullptr) [[unlikely]] state_.tap->on_barrier(b);
+    if (state_.tap != nullptr) [[unlikely]]
+      state_.tap->on_barrier(b);
   }
   void lock(cpu::SpinLock& l, bool wc = false) {
     if (!locks_) return;
     thread_.lock(l, wc);
-    if (state_.tap != nullptr) [[unlikely]] state_.tap->on_lock();
+    if (state_.tap != nullptr) [[unlikely]]
+      state_.tap->on_lock();
   }
   void unlock(cpu::SpinLock& l) {
     if (!locks_) return;
     thread_.unlock(l);
-    if (state_.tap != nullptr) [[unlikely]] state_.tap->on_unlock();
+    if (state_.tap != nullptr) [[unlikely]]
+      state_.tap->on_unlock();
   }
 
  private:

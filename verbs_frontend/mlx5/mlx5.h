@@ -44,11 +44,11 @@ class DbrPool {
 
 /// A BlueFlame register (bfreg). The half that the next doorbell uses belongs to the register, not to the QP (S-BF-1).
 struct BfReg {
-  memory::Va reg;             ///< address of the first half
-  std::uint32_t half = 0;     ///< offset of the half to use next
+  memory::Va reg;               ///< address of the first half
+  std::uint32_t half = 0;       ///< offset of the half to use next
   std::uint32_t half_size = 0;  ///< 0: no halves
-  std::uint32_t number = 0;   ///< 0: no BlueFlame on this register
-  bool need_lock = false;     ///< shared by several QPs
+  std::uint32_t number = 0;     ///< 0: no BlueFlame on this register
+  bool need_lock = false;       ///< shared by several QPs
   cpu::SpinLock lock;
 };
 
@@ -57,7 +57,7 @@ struct BfReg {
 struct Qp;
 
 struct Mlx5Context {
-  verbs::Context base;        // first: the library's view
+  verbs::Context base;  // first: the library's view
 
   std::uint32_t max_sq_desc = 0, max_rq_desc = 0, max_send_wqebb = 0, max_recv_wr = 0;
   std::uint32_t bf_reg_size = 0, total_bfregs = 0, low_latency_bfregs = 0;
@@ -92,7 +92,7 @@ struct Pd {
 // Completion queue ---------------------------------------------------------------------------------------------------
 
 struct Cq {
-  verbs::CqBase base;         // ibv_cq_ex first
+  verbs::CqBase base;  // ibv_cq_ex first
   std::byte* buf = nullptr;
   std::uint32_t entries = 0;  ///< ring slots, a power of two
   std::uint32_t cqe_size = 64;
@@ -101,11 +101,11 @@ struct Cq {
   std::uint32_t arm_sn = 0;
   Dbr* dbr = nullptr;
   cpu::SpinLock lock;
-  Qp* current = nullptr;      ///< QP of the last CQE, which the next one mostly names again
+  Qp* current = nullptr;  ///< QP of the last CQE, which the next one mostly names again
   sim::Tags* tags = nullptr;
   std::vector<sim::MsgId> delivered;  ///< journeys that end when the poll under way returns
 
-  mlx5_cqe64 cqe{};           ///< ibv_cq_ex: the CQE under inspection
+  mlx5_cqe64 cqe{};  ///< ibv_cq_ex: the CQE under inspection
   Qp* cqe_qp = nullptr;
   std::uint8_t umr_opcode = 0;  ///< WC opcode when the CQE's is UMR or NOP
 
@@ -123,11 +123,11 @@ static_assert(offsetof(ibv_cq_ex, context) == offsetof(ibv_cq, context));
 
 struct WorkQueue {
   std::byte* buf = nullptr;
-  std::uint32_t wqe_cnt = 0;      ///< ring slots: 64-byte WQEBBs in an SQ, WQEs in an RQ
-  std::uint32_t wqe_shift = 6;    ///< log2 of the bytes per slot
-  std::uint32_t max_post = 0;     ///< WRs that fit
+  std::uint32_t wqe_cnt = 0;         ///< ring slots: 64-byte WQEBBs in an SQ, WQEs in an RQ
+  std::uint32_t wqe_shift = 6;       ///< log2 of the bytes per slot
+  std::uint32_t max_post = 0;        ///< WRs that fit
   std::uint32_t head = 0, tail = 0;  ///< WRs posted, WRs completed
-  std::uint32_t cur_post = 0;     ///< SQ: WQEBBs posted
+  std::uint32_t cur_post = 0;        ///< SQ: WQEBBs posted
   std::int32_t max_gs = 0;
   std::int32_t state_max_gs = -1;  ///< most SGEs accepted in the current state, -1 = closed (S-QP-41)
   std::vector<std::uint64_t> wrid;
@@ -153,10 +153,11 @@ struct QpSizes {
   ibv_qp_cap granted{};
 };
 /// Computes them as the driver does (S-OBJ-40..43). `ops` = send_ops_flags, or all ones for ibv_create_qp. Returns 0 or EINVAL.
-int size_qp(const Mlx5Context& c, ibv_qp_type type, const ibv_qp_cap& wanted, std::uint64_t ops, bool with_srq, QpSizes& out);
+int size_qp(const Mlx5Context& c, ibv_qp_type type, const ibv_qp_cap& wanted, std::uint64_t ops, bool with_srq,
+            QpSizes& out);
 
 struct Qp {
-  verbs::QpBase base;         // ibv_qp_ex first
+  verbs::QpBase base;  // ibv_qp_ex first
   std::byte* buf = nullptr;
   Dbr* dbr = nullptr;
   BfReg* bf = nullptr;
@@ -164,19 +165,19 @@ struct Qp {
   std::uint32_t user_index = 0;
   std::uint32_t max_inline = 0;
   std::uint32_t flow = 0;
-  std::uint8_t signal_bits = 0;   ///< CE bits of every WQE (sq_sig_all)
-  std::uint8_t small_fence = 0;   ///< fm bits owed to the next WQE after LOCAL_INV or BIND_MW (S-PS-24)
+  std::uint8_t signal_bits = 0;  ///< CE bits of every WQE (sq_sig_all)
+  std::uint8_t small_fence = 0;  ///< fm bits owed to the next WQE after LOCAL_INV or BIND_MW (S-PS-24)
   bool atomics = false;
   ibv_qp_cap granted{};
   sim::Tags* tags = nullptr;
 
   /// Batch of ibv_wr_* builders under way.
   struct Batch {
-    std::byte* ctrl = nullptr;    ///< WQE of the last builder that found room
-    std::byte* data = nullptr;    ///< where its next segment goes
+    std::byte* ctrl = nullptr;  ///< WQE of the last builder that found room
+    std::byte* data = nullptr;  ///< where its next segment goes
     std::uint32_t ds = 0;
     std::uint32_t count = 0;
-    std::uint32_t setters = 0;    ///< that this WQE still waits for
+    std::uint32_t setters = 0;  ///< that this WQE still waits for
     std::uint32_t cur_post_at_start = 0;
     std::uint8_t small_fence_at_start = 0;
     bool inline_used = false;
@@ -204,7 +205,8 @@ bool overflow(Machine& m, const WorkQueue& wq, std::uint32_t nreq, ibv_cq* cq);
 /// Publishes the WQEs and rings the doorbell (S-BAR-2, S-BF-3). `ctrl` is the control segment whose first bytes go out.
 void ring_send_doorbell(Machine& m, Qp& qp, std::uint32_t nreq, bool inlined, std::uint32_t ds, const std::byte* ctrl);
 /// Starts a journey for WR `number`, whose WQE is at sq.cur_post, and publishes its id for the HCA.
-void begin_journey(Machine& m, Qp& qp, std::uint32_t number, sim::Picos entry, ibv_wr_opcode opcode, std::uint32_t bytes);
+void begin_journey(Machine& m, Qp& qp, std::uint32_t number, sim::Picos entry, ibv_wr_opcode opcode,
+                   std::uint32_t bytes);
 
 /// Removes the CQEs of a QP (S-QP-46).
 void clean_cq(Machine& m, Cq& cq, const Qp& qp);

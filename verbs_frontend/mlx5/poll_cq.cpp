@@ -43,7 +43,8 @@ bool look(Machine& m, Cq& cq, sim::Picos entry) {
 }
 
 Qp* find_qp(Cq& cq, std::uint32_t user_index) {
-  if (cq.current != nullptr && cq.current->user_index == user_index) [[likely]] return cq.current;
+  if (cq.current != nullptr && cq.current->user_index == user_index) [[likely]]
+    return cq.current;
   const auto& table = mlx5_of(cq.cq().context).by_user_index;
   return cq.current = user_index < table.size() ? table[user_index] : nullptr;
 }
@@ -55,12 +56,10 @@ void reclaim(Machine& m, Cq& cq, Qp& qp, std::uint32_t idx, bool failed) {
   if (new_tail - sq.tail <= sq.max_post) {
     for (std::uint32_t n = sq.tail; n != new_tail; ++n) {
       const WorkQueue::WrInfo wr = sq.wr(n);
-      const bool receiver_ends = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM || wr.opcode == IBV_WR_SEND_WITH_INV ||
-                                 wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-      if (failed && n + 1 == new_tail)
-        m.state().context->journeys.drop(wr.msg);
-      else if (!receiver_ends)
-        cq.delivered.push_back(wr.msg);
+      const bool receiver_ends = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM ||
+                                 wr.opcode == IBV_WR_SEND_WITH_INV || wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+      if (failed && n + 1 == new_tail) m.state().context->journeys.drop(wr.msg);
+      else if (!receiver_ends) cq.delivered.push_back(wr.msg);
     }
   }
   sq.tail = new_tail;
@@ -71,7 +70,9 @@ void requester(Machine& m, Cq& cq, Completion& c, std::byte* slot) {
   const std::uint32_t idx = qp.sq.index(be16(c.cqe.wqe_counter));
   c.wr_id = qp.sq.wrid[idx];
   const ibv_wr_opcode posted = static_cast<ibv_wr_opcode>(qp.sq.wr(qp.sq.wqe_head[idx]).opcode);
-  c.umr_opcode = posted == IBV_WR_BIND_MW ? IBV_WC_BIND_MW : posted == IBV_WR_LOCAL_INV ? IBV_WC_LOCAL_INV : IBV_WC_SEND;
+  c.umr_opcode = posted == IBV_WR_BIND_MW     ? IBV_WC_BIND_MW
+                 : posted == IBV_WR_LOCAL_INV ? IBV_WC_LOCAL_INV
+                                              : IBV_WC_SEND;
   if (c.is_error) {
     c.status = status_of(reinterpret_cast<const mlx5_err_cqe&>(c.cqe).syndrome);
   } else if (c.cqe.op_own & MLX5_INLINE_SCATTER_32) {
@@ -91,18 +92,15 @@ void responder(Machine& m, Cq& cq, Completion& c, std::byte* cqe64, std::uint32_
   if (c.is_error) {
     c.status = status_of(reinterpret_cast<const mlx5_err_cqe&>(c.cqe).syndrome);
   } else {
-    if (c.cqe.op_own & MLX5_INLINE_SCATTER_32)
-      c.status = scatter_to_receive(m, qp, cqe64, be32(c.cqe.byte_cnt));
+    if (c.cqe.op_own & MLX5_INLINE_SCATTER_32) c.status = scatter_to_receive(m, qp, cqe64, be32(c.cqe.byte_cnt));
     else if (c.cqe.op_own & MLX5_INLINE_SCATTER_64)
       c.status = scatter_to_receive(m, qp, cqe64 - sizeof(mlx5_cqe64), be32(c.cqe.byte_cnt));
     c.scatter_failed = c.status != IBV_WC_SUCCESS;
   }
   ++qp.rq.tail;
   const sim::MsgId id = cq.tags->find(slot_number);
-  if (c.status == IBV_WC_SUCCESS)
-    cq.delivered.push_back(id);
-  else
-    m.state().context->journeys.drop(id);
+  if (c.status == IBV_WC_SUCCESS) cq.delivered.push_back(id);
+  else m.state().context->journeys.drop(id);
 }
 
 /// Whether the CQE names a WR of a known QP.
@@ -133,10 +131,8 @@ Seen resolve(Machine& m, Cq& cq, Completion& c, std::byte* slot, std::uint32_t s
   }
   const bool from_requester = c.opcode() == MLX5_CQE_REQ || c.opcode() == MLX5_CQE_REQ_ERR;
   if (from_requester ? c.qp->sq.wqe_cnt == 0 : c.qp->rq.wqe_cnt == 0) return Seen::error;
-  if (from_requester)
-    requester(m, cq, c, slot);
-  else
-    responder(m, cq, c, cqe64, slot_number);
+  if (from_requester) requester(m, cq, c, slot);
+  else responder(m, cq, c, cqe64, slot_number);
   return Seen::found;
 }
 
@@ -185,38 +181,67 @@ void fill_wc(const Completion& c, Seen seen, ibv_wc& wc) {
 
 ibv_wc_status status_of(std::uint8_t syndrome) {
   switch (syndrome) {
-    case hca::prm::kSynLocalLength: return IBV_WC_LOC_LEN_ERR;
-    case hca::prm::kSynLocalQpOp: return IBV_WC_LOC_QP_OP_ERR;
-    case hca::prm::kSynLocalProt: return IBV_WC_LOC_PROT_ERR;
-    case hca::prm::kSynFlush: return IBV_WC_WR_FLUSH_ERR;
-    case hca::prm::kSynMwBind: return IBV_WC_MW_BIND_ERR;
-    case hca::prm::kSynBadResp: return IBV_WC_BAD_RESP_ERR;
-    case hca::prm::kSynLocalAccess: return IBV_WC_LOC_ACCESS_ERR;
-    case hca::prm::kSynRemoteInvalReq: return IBV_WC_REM_INV_REQ_ERR;
-    case hca::prm::kSynRemoteAccess: return IBV_WC_REM_ACCESS_ERR;
-    case hca::prm::kSynRemoteOp: return IBV_WC_REM_OP_ERR;
-    case hca::prm::kSynTransportRetry: return IBV_WC_RETRY_EXC_ERR;
-    case hca::prm::kSynRnrRetry: return IBV_WC_RNR_RETRY_EXC_ERR;
-    case hca::prm::kSynRemoteAborted: return IBV_WC_REM_ABORT_ERR;
-    default: return IBV_WC_GENERAL_ERR;
+    case hca::prm::kSynLocalLength:
+      return IBV_WC_LOC_LEN_ERR;
+    case hca::prm::kSynLocalQpOp:
+      return IBV_WC_LOC_QP_OP_ERR;
+    case hca::prm::kSynLocalProt:
+      return IBV_WC_LOC_PROT_ERR;
+    case hca::prm::kSynFlush:
+      return IBV_WC_WR_FLUSH_ERR;
+    case hca::prm::kSynMwBind:
+      return IBV_WC_MW_BIND_ERR;
+    case hca::prm::kSynBadResp:
+      return IBV_WC_BAD_RESP_ERR;
+    case hca::prm::kSynLocalAccess:
+      return IBV_WC_LOC_ACCESS_ERR;
+    case hca::prm::kSynRemoteInvalReq:
+      return IBV_WC_REM_INV_REQ_ERR;
+    case hca::prm::kSynRemoteAccess:
+      return IBV_WC_REM_ACCESS_ERR;
+    case hca::prm::kSynRemoteOp:
+      return IBV_WC_REM_OP_ERR;
+    case hca::prm::kSynTransportRetry:
+      return IBV_WC_RETRY_EXC_ERR;
+    case hca::prm::kSynRnrRetry:
+      return IBV_WC_RNR_RETRY_EXC_ERR;
+    case hca::prm::kSynRemoteAborted:
+      return IBV_WC_REM_ABORT_ERR;
+    default:
+      return IBV_WC_GENERAL_ERR;
   }
 }
 
 bool requester_opcode(const Completion& c, ibv_wc_opcode& out) {
   switch (c.send_opcode()) {
     case MLX5_OPCODE_RDMA_WRITE:
-    case MLX5_OPCODE_RDMA_WRITE_IMM: out = IBV_WC_RDMA_WRITE; return true;
+    case MLX5_OPCODE_RDMA_WRITE_IMM:
+      out = IBV_WC_RDMA_WRITE;
+      return true;
     case MLX5_OPCODE_SEND:
     case MLX5_OPCODE_SEND_IMM:
-    case MLX5_OPCODE_SEND_INVAL: out = IBV_WC_SEND; return true;
-    case MLX5_OPCODE_RDMA_READ: out = IBV_WC_RDMA_READ; return true;
-    case MLX5_OPCODE_ATOMIC_CS: out = IBV_WC_COMP_SWAP; return true;
-    case MLX5_OPCODE_ATOMIC_FA: out = IBV_WC_FETCH_ADD; return true;
-    case MLX5_OPCODE_TSO: out = IBV_WC_TSO; return true;
+    case MLX5_OPCODE_SEND_INVAL:
+      out = IBV_WC_SEND;
+      return true;
+    case MLX5_OPCODE_RDMA_READ:
+      out = IBV_WC_RDMA_READ;
+      return true;
+    case MLX5_OPCODE_ATOMIC_CS:
+      out = IBV_WC_COMP_SWAP;
+      return true;
+    case MLX5_OPCODE_ATOMIC_FA:
+      out = IBV_WC_FETCH_ADD;
+      return true;
+    case MLX5_OPCODE_TSO:
+      out = IBV_WC_TSO;
+      return true;
     case MLX5_OPCODE_NOP:
     case MLX5_OPCODE_UMR:
-    case MLX5_OPCODE_SET_PSV: out = static_cast<ibv_wc_opcode>(c.umr_opcode); return true;
-    default: return false;
+    case MLX5_OPCODE_SET_PSV:
+      out = static_cast<ibv_wc_opcode>(c.umr_opcode);
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -12,9 +12,9 @@ namespace verbs::mlx5 {
 
 OpcodeInfo mlx5_opcode(ibv_wr_opcode op) {
   static constexpr std::array<std::uint8_t, 12> kTable{
-      MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_RDMA_WRITE_IMM, MLX5_OPCODE_SEND, MLX5_OPCODE_SEND_IMM,
-      MLX5_OPCODE_RDMA_READ, MLX5_OPCODE_ATOMIC_CS, MLX5_OPCODE_ATOMIC_FA, MLX5_OPCODE_UMR, MLX5_OPCODE_UMR,
-      MLX5_OPCODE_SEND_INVAL, MLX5_OPCODE_TSO, MLX5_OPCODE_UMR};
+      MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_RDMA_WRITE_IMM, MLX5_OPCODE_SEND,      MLX5_OPCODE_SEND_IMM,
+      MLX5_OPCODE_RDMA_READ,  MLX5_OPCODE_ATOMIC_CS,      MLX5_OPCODE_ATOMIC_FA, MLX5_OPCODE_UMR,
+      MLX5_OPCODE_UMR,        MLX5_OPCODE_SEND_INVAL,     MLX5_OPCODE_TSO,       MLX5_OPCODE_UMR};
   const auto i = static_cast<std::uint32_t>(op);
   return i < kTable.size() ? OpcodeInfo{kTable[i], true} : OpcodeInfo{0, false};
 }
@@ -30,8 +30,7 @@ std::byte* copy_inline(Machine& m, const WorkQueue& sq, std::byte* to, std::uint
     // Inline data may lie anywhere, on the program's stack too, which is not simulated memory.
     if (space.owns(reinterpret_cast<const void*>(from)))
       m.thread().load(reinterpret_cast<const void*>(from), piece.data(), k);
-    else
-      std::memcpy(piece.data(), reinterpret_cast<const void*>(from), k);
+    else std::memcpy(piece.data(), reinterpret_cast<const void*>(from), k);
     m.compute(m.config().inline_copy_16b * ((k + 15) / 16));
     m.store_bytes(to, piece.data(), k);
     to += k;
@@ -64,8 +63,8 @@ struct Post {
   std::byte* ctrl = nullptr;  ///< WQE under construction, or the last one begun
   std::byte* seg = nullptr;
   std::uint32_t ds = 0;
-  std::uint32_t bytes = 0;    ///< payload of the WR
-  bool inlined = false;       ///< some WR of the call was inline
+  std::uint32_t bytes = 0;  ///< payload of the WR
+  bool inlined = false;     ///< some WR of the call was inline
 
   void advance(std::uint32_t n) {
     seg += n;
@@ -95,7 +94,8 @@ int put_operation(Post& p, const ibv_send_wr& wr) {
       if (!p.qp.atomics) return EOPNOTSUPP;
       const bool cas = wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
       const std::uint64_t compare = wr.wr.atomic.compare_add;
-      put_atomic(m, p.seg, wr.wr.atomic.remote_addr, wr.wr.atomic.rkey, cas ? wr.wr.atomic.swap : compare, cas ? &compare : nullptr);
+      put_atomic(m, p.seg, wr.wr.atomic.remote_addr, wr.wr.atomic.rkey, cas ? wr.wr.atomic.swap : compare,
+                 cas ? &compare : nullptr);
       p.advance(32);
       return 0;
     }
@@ -161,8 +161,9 @@ int build(Post& p, const ibv_send_wr& wr, std::uint8_t opcode, std::uint32_t nre
   p.ds = p.bytes = 0;
   m.store<std::uint32_t>(p.ctrl + 8, 0);
   m.store(p.ctrl + 12, immediate_of(wr));
-  m.store(p.ctrl + 11, static_cast<std::uint8_t>(qp.signal_bits | fence | (wr.send_flags & IBV_SEND_SIGNALED ? kCeAlways : 0) |
-                                                 (wr.send_flags & IBV_SEND_SOLICITED ? kSolicited : 0)));
+  m.store(p.ctrl + 11,
+          static_cast<std::uint8_t>(qp.signal_bits | fence | (wr.send_flags & IBV_SEND_SIGNALED ? kCeAlways : 0) |
+                                    (wr.send_flags & IBV_SEND_SOLICITED ? kSolicited : 0)));
   p.advance(16);
   if (qp.qp().qp_type == IBV_QPT_UD) {
     put_datagram(m, p.seg, wr.wr.ud.ah, wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);

@@ -25,12 +25,15 @@ int check_type(ibv_qp_type type) {
   switch (type) {
     case IBV_QPT_RC:
     case IBV_QPT_UC:
-    case IBV_QPT_UD: return 0;
+    case IBV_QPT_UD:
+      return 0;
     case IBV_QPT_RAW_PACKET:
     case IBV_QPT_XRC_SEND:
     case IBV_QPT_XRC_RECV:
-    case IBV_QPT_DRIVER: return EOPNOTSUPP;
-    default: return EINVAL;
+    case IBV_QPT_DRIVER:
+      return EOPNOTSUPP;
+    default:
+      return EINVAL;
   }
 }
 
@@ -131,7 +134,8 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& a, bool extended) {
   const std::uint64_t ops = extended ? a.send_ops_flags : ~0ULL;
   if (extended)
     if (const int e = check_ops(c, a.qp_type, ops)) return fail(e);
-  if ((a.cap.max_send_wr != 0 && a.send_cq == nullptr) || (a.cap.max_recv_wr != 0 && a.recv_cq == nullptr)) return fail(EINVAL);
+  if ((a.cap.max_send_wr != 0 && a.send_cq == nullptr) || (a.cap.max_recv_wr != 0 && a.recv_cq == nullptr))
+    return fail(EINVAL);
   QpSizes sizes;
   if (const int e = size_qp(c, a.qp_type, a.cap, ops, false, sizes)) return fail(e);
 
@@ -210,9 +214,14 @@ int modify_qp(ibv_qp* ibqp, ibv_qp_attr* attr, int mask) {
       m.store<std::uint32_t>(qp.dbr + kRecvWord, 0);
       m.store<std::uint32_t>(qp.dbr + kSendWord, 0);
       break;
-    case IBV_QPS_INIT: qp.rq.state_max_gs = qp.rq.max_gs; break;
-    case IBV_QPS_RTS: qp.sq.state_max_gs = qp.sq.max_gs; break;
-    default: break;
+    case IBV_QPS_INIT:
+      qp.rq.state_max_gs = qp.rq.max_gs;
+      break;
+    case IBV_QPS_RTS:
+      qp.sq.state_max_gs = qp.sq.max_gs;
+      break;
+    default:
+      break;
   }
   return 0;
 }

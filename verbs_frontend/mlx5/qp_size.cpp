@@ -19,7 +19,8 @@ constexpr std::uint32_t kCtrl = 16, kRaddr = 16, kAtomic = 16, kUmr = 16 + 48 + 
 std::uint32_t overhead_of(ibv_qp_type type, std::uint64_t ops) {
   if (type == IBV_QPT_UD) return kCtrl + kDatagram;
   std::uint32_t o = kCtrl;
-  if (ops & (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ)) o = kCtrl + kRaddr;
+  if (ops & (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ))
+    o = kCtrl + kRaddr;
   if (ops & (IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)) o = kCtrl + kRaddr + kAtomic;
   if (ops & (IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV)) o = kUmr;
   return o;
@@ -63,7 +64,8 @@ int size_rq(const Mlx5Context& c, const ibv_qp_cap& wanted, bool with_srq, QpSiz
 
 }  // namespace
 
-int size_qp(const Mlx5Context& c, ibv_qp_type type, const ibv_qp_cap& wanted, std::uint64_t ops, bool with_srq, QpSizes& out) {
+int size_qp(const Mlx5Context& c, ibv_qp_type type, const ibv_qp_cap& wanted, std::uint64_t ops, bool with_srq,
+            QpSizes& out) {
   out = {};
   out.granted = wanted;
   if (const int e = size_sq(c, type, wanted, ops, out)) return e;

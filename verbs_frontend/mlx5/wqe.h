@@ -10,7 +10,9 @@ namespace verbs::mlx5 {
 /// fm_ce_se bits of the control segment.
 inline constexpr std::uint8_t kFmSmallFence = 0x20, kFmFence = 0x80, kCeAlways = 0x08, kSolicited = 0x02;
 
-inline std::uint32_t index_opcode(std::uint32_t index, std::uint8_t opcode) { return be32((index & 0xffff) << 8 | opcode); }
+inline std::uint32_t index_opcode(std::uint32_t index, std::uint8_t opcode) {
+  return be32((index & 0xffff) << 8 | opcode);
+}
 inline std::uint32_t qpn_ds(std::uint32_t qpn, std::uint32_t ds) { return be32(qpn << 8 | ds); }
 
 /// Remote address segment.
@@ -20,7 +22,8 @@ inline void put_remote(Machine& m, std::byte* seg, std::uint64_t va, std::uint32
   m.store(seg + 8, be32(rkey));
 }
 /// Remote address and atomic segments. FETCH_ADD leaves the compare half as it is in the ring.
-inline void put_atomic(Machine& m, std::byte* seg, std::uint64_t va, std::uint32_t rkey, std::uint64_t swap_or_add, const std::uint64_t* compare) {
+inline void put_atomic(Machine& m, std::byte* seg, std::uint64_t va, std::uint32_t rkey, std::uint64_t swap_or_add,
+                       const std::uint64_t* compare) {
   m.store<std::uint32_t>(seg + 12, 0);
   m.store(seg + 8, be32(rkey));
   m.store(seg, be64(va));

@@ -34,8 +34,9 @@ bool begin(Machine& m, Qp& qp, ibv_wr_opcode opcode) {
   const auto fence = ex.wr_flags & IBV_SEND_FENCE ? kFmFence : qp.small_fence;
   qp.small_fence = 0;
   m.store<std::uint32_t>(b.ctrl + 8, 0);
-  m.store(b.ctrl + 11, static_cast<std::uint8_t>(qp.signal_bits | fence | (ex.wr_flags & IBV_SEND_SIGNALED ? kCeAlways : 0) |
-                                                 (ex.wr_flags & IBV_SEND_SOLICITED ? kSolicited : 0)));
+  m.store(b.ctrl + 11,
+          static_cast<std::uint8_t>(qp.signal_bits | fence | (ex.wr_flags & IBV_SEND_SIGNALED ? kCeAlways : 0) |
+                                    (ex.wr_flags & IBV_SEND_SOLICITED ? kSolicited : 0)));
   m.store(b.ctrl, index_opcode(sq.cur_post, mlx5_opcode(opcode).mlx5));
   b.opcode = opcode;
   b.bytes = 0;
@@ -170,7 +171,8 @@ void set_inline_data_list(ibv_qp_ex* q, std::size_t n, const ibv_data_buf* list)
       latch(b, ENOMEM);
       return finish(m, qp);
     }
-    to = copy_inline(m, qp.sq, to, reinterpret_cast<std::uint64_t>(list[i].addr), static_cast<std::uint32_t>(list[i].length));
+    to = copy_inline(m, qp.sq, to, reinterpret_cast<std::uint64_t>(list[i].addr),
+                     static_cast<std::uint32_t>(list[i].length));
   }
   b.inline_used = true;
   if (total != 0) {
@@ -221,10 +223,8 @@ int complete(ibv_qp_ex* q) {
   Qp::Batch& b = qp.batch;
   int error = b.error;
   if (qp.sq.state_max_gs < 0) error = EINVAL;
-  if (error != 0)
-    roll_back(m, qp);
-  else if (b.count != 0)
-    ring_send_doorbell(m, qp, b.count, b.inline_used, b.ds, b.ctrl);
+  if (error != 0) roll_back(m, qp);
+  else if (b.count != 0) ring_send_doorbell(m, qp, b.count, b.inline_used, b.ds, b.ctrl);
   m.unlock(qp.sq.lock);
   return error;
 }
