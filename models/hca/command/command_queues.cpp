@@ -172,7 +172,8 @@ sim::Task<CommandUnit::Status> CommandUnit::destroy_cq(Command& c) {
   bool used = false;
   device_.qps.for_each([&](const Qp& q) { used |= q.cqn_send == cqn || q.cqn_recv == cqn; });
   if (used) co_return prm::kCmdResBusy;
-  while (device_.cqs.find(cqn)->writing) co_await device_.context.delay(device_.config.context.cqc_hit + sim::Picos{1});
+  const auto busy = [&] { return device_.cqs.find(cqn)->writing || device_.cqs.find(cqn)->refreshing; };
+  while (busy()) co_await device_.context.delay(device_.config.context.cqc_hit + sim::Picos{1});
   completions_.cqc().invalidate(cqn);
   device_.context.wqe_tags.cq.forget(device_.host, cqn);
   device_.cqs.destroy(cqn);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One flow per CQ writes its CQEs in order: context, build, room, owner bit, 64-byte posted write, event. The consumer
-// index is read from the doorbell record only when the ring looks full (S-OVR-8). Overrun puts the CQ into error for
+// index is read from the doorbell record in the background when the ring looks half full, and waited for only when it
+// looks full (S-OVR-8). Overrun puts the CQ into error for
 // good, raises CQ_ERROR once and fails every QP that needs the CQ from then on (S-OVR-1…6).
 #include "hca/completion/completion_unit.h"
 
@@ -68,6 +69,7 @@ sim::Flow CompletionUnit::write(Cq& cq) {
     cqc_.dirty(cq.cqn);
     cqes_.add();
     notify(cq, cqe.solicited, cause);
+    if (!cq.ignore_overrun && !cq.refreshing && cq.producer - cq.consumer >= size / 2) refresh(cq);
   }
   cq.writing = false;
 }
@@ -76,12 +78,23 @@ sim::Flow CompletionUnit::write(Cq& cq) {
 sim::Task<bool> CompletionUnit::has_room(Cq& cq) {
   const std::uint32_t size = 1U << cq.log_size;
   if (cq.ignore_overrun || cq.producer - cq.consumer < size) co_return true;
+  co_return co_await read_consumer(cq) && cq.producer - cq.consumer < size;
+}
+
+sim::Task<bool> CompletionUnit::read_consumer(Cq& cq) {
   sim::BufferRef record = context_.buffers.make(8);
-  if (co_await dma_.fetch(cq.dbr, 8, record, 0, cq.pending.front().cause) != DmaStatus::ok) co_return false;
+  if (co_await dma_.fetch(cq.dbr, 8, record, 0, {}) != DmaStatus::ok) co_return false;
   std::uint32_t ci;
   std::memcpy(&ci, record.data() + prm::kCqSetCi, 4);
-  cq.consumer += (prm::be32(ci) - cq.consumer) & 0xFFFFFF;
-  co_return cq.producer - cq.consumer < size;
+  const std::uint32_t ahead = (prm::be32(ci) - cq.consumer) & 0xFFFFFF;
+  if (ahead <= cq.producer - cq.consumer) cq.consumer += ahead;  // an older read may end later; nonsense is ignored
+  co_return true;
+}
+
+sim::Flow CompletionUnit::refresh(Cq& cq) {
+  cq.refreshing = true;
+  co_await read_consumer(cq);
+  cq.refreshing = false;
 }
 
 void CompletionUnit::overrun(Cq& cq) {

@@ -33,6 +33,8 @@ class CompletionUnit {
  private:
   sim::Flow write(Cq& cq);
   sim::Task<bool> has_room(Cq& cq);
+  sim::Task<bool> read_consumer(Cq& cq);
+  sim::Flow refresh(Cq& cq);
   void overrun(Cq& cq);
   void notify(Cq& cq, bool solicited, sim::trace::Cause cause);
   static void encode_cqc(void* self, std::uint32_t index, std::byte* out);

@@ -85,6 +85,7 @@ struct Cq {
   std::uint32_t arm_sn = 0;
   bool fired_since_arm = false;
   bool writing = false;               ///< a flow is posting CQEs
+  bool refreshing = false;            ///< the consumer index is being read ahead of need
   sim::Ring<PendingCqe> pending;
   sim::Tags* tags = nullptr;
   std::array<std::byte, prm::kCqcSize> image{};
