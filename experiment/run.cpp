@@ -16,31 +16,40 @@
 namespace experiment {
 namespace {
 
-/// Busy shares over the time since the measurement began.
+/// Busy shares from the beginning of the measurement to its end, or to that of the run if that came first. What set-up and
+/// tear-down do, and the wait for timers afterwards, does not count.
 class UtilisationWindow {
  public:
   void begin(const sim::Context& context) {
-    if (begun_) return;
-    begun_ = true;
-    start_ = context.now();
-    for (const auto& [path, busy] : context.stats.busy_times()) before_[path] = busy.busy;
+    if (!start_) start_ = snapshot(context);
   }
-  std::map<std::string, double> shares(const sim::Context& context, sim::Picos end) const {
+  void end(const sim::Context& context) {
+    if (!end_) end_ = snapshot(context);
+  }
+  std::map<std::string, double> shares(const sim::Context& context) const {
+    const Snapshot from = start_.value_or(Snapshot{}), to = end_ ? *end_ : snapshot(context);
     std::map<std::string, double> out;
-    const sim::Picos elapsed = end - start_;
+    const sim::Picos elapsed = to.time - from.time;
     if (elapsed.n <= 0) return out;
-    for (const auto& [path, busy] : context.stats.busy_times()) {
-      const auto before = before_.find(path);
-      const sim::Picos used = busy.busy - (before == before_.end() ? sim::Picos{0} : before->second);
-      out[path] = static_cast<double>(used.n) / (static_cast<double>(elapsed.n) * busy.capacity);
+    for (const auto& [path, busy] : to.busy) {
+      const auto before = from.busy.find(path);
+      const sim::Picos used = busy - (before == from.busy.end() ? sim::Picos{0} : before->second);
+      out[path] = static_cast<double>(used.n) / (static_cast<double>(elapsed.n) * context.stats.busy_times().at(path).capacity);
     }
     return out;
   }
 
  private:
-  bool begun_ = false;
-  sim::Picos start_{0};
-  std::map<std::string, sim::Picos> before_;
+  struct Snapshot {
+    sim::Picos time{0};
+    std::map<std::string, sim::Picos> busy;
+  };
+  static Snapshot snapshot(const sim::Context& context) {
+    Snapshot s{context.now(), {}};
+    for (const auto& [path, busy] : context.stats.busy_times()) s.busy[path] = busy.busy;
+    return s;
+  }
+  std::optional<Snapshot> start_, end_;
 };
 
 /// Wall and CPU time since construction.
@@ -126,6 +135,7 @@ Result run(RunOptions options, const MachineFactory& factory) {
   if (traced) context.tracer.open({options.scenario, options.version, options.seed, machine->hosts(), options.config_json});
   UtilisationWindow window;
   machine->on_measurement([&] { window.begin(context); });
+  recorder.notify_at(machine->expected_messages(), [&] { window.end(context); });
 
   machine->start();
   sim::Outcome outcome{};
@@ -150,7 +160,7 @@ Result run(RunOptions options, const MachineFactory& factory) {
   SIM_CHECK(r.workloads.size() == machine->workloads(), "the machine did not report every workload");
   add_journeys(r, recorder);
   for (const auto& [path, counter] : context.stats.counters()) r.counters[path] = counter.value;
-  r.utilisation = window.shares(context, context.now());
+  r.utilisation = window.shares(context);
   if (r.verdict != Verdict::interrupted) evaluate_all(options.expectations, r);
   r.simulator = meter.cost(context);
   if (traced) r.trace_error = close_traces(context);

@@ -22,7 +22,7 @@ class Machine {
   /// Names of the hosts, by number.
   virtual std::vector<std::string> hosts() const = 0;
   virtual std::size_t workloads() const = 0;
-  /// Messages that all workloads will deliver, 0 when unknown; for progress.
+  /// Messages that all workloads will deliver, 0 when unknown; for progress and as the end of the measurement.
   virtual std::uint64_t expected_messages() const { return 0; }
   /// Starts the programs.
   virtual void start() = 0;

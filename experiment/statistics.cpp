@@ -71,6 +71,7 @@ void LatencyRecorder::finished(const sim::Journey& j) {
   } else if (f.count <= std::numeric_limits<std::uint32_t>::max()) {
     if (const std::uint32_t slot = rng_.below(static_cast<std::uint32_t>(f.count)); slot < capacity_) store(f, slot, j);
   }
+  if (total_ == notify_at_) complete_();
 }
 
 std::vector<std::uint32_t> LatencyRecorder::at_ranks(const Flow& f, std::span<const std::size_t> ranks) {

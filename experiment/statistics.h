@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,6 +43,11 @@ class LatencyRecorder : public sim::JourneySink {
   LatencyRecorder(std::size_t workloads, std::uint64_t seed, std::size_t capacity = kDefaultCapacity);
 
   void finished(const sim::Journey& j) override;
+  /// Calls `complete` when that many messages, of all workloads together, have finished.
+  void notify_at(std::uint64_t messages, std::function<void()> complete) {
+    notify_at_ = messages;
+    complete_ = std::move(complete);
+  }
 
   std::uint64_t count(std::size_t workload) const { return flows_.at(workload).count; }
   std::uint64_t total() const { return total_; }
@@ -78,7 +84,8 @@ class LatencyRecorder : public sim::JourneySink {
 
   std::vector<Flow> flows_;
   std::size_t capacity_;
-  std::uint64_t total_ = 0;
+  std::uint64_t total_ = 0, notify_at_ = 0;
+  std::function<void()> complete_;
   sim::Rng rng_;
 };
 

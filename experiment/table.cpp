@@ -91,7 +91,7 @@ std::string to_table(const Result& r) {
 
   out += "\nrun\n";
   out += line("verdict", std::string(name_of(r.verdict)));
-  out += line("simulated time", sim::to_string(r.sim_time));
+  out += line("simulated time", format("%.6f ms", r.sim_time.s() * 1e3));
   out += line("bottleneck", bottleneck_text(r));
   for (const AsyncEvent& e : r.async_events) out += line("async event", e.type + " at " + sim::to_string(e.time) + " on " + e.host + ", " + e.object);
   for (const std::string& s : r.outstanding) out += line("waiting", s);

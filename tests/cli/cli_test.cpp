@@ -150,7 +150,7 @@ TEST_F(Cli, ValidateReportsEveryFile) {
   const Finished f = rdmasim({"validate", kPingPong, bad, kPingPong});
   EXPECT_EQ(f.code, 2);
   EXPECT_EQ(f.out, kPingPong + ": ok\n" + kPingPong + ": ok\n");
-  EXPECT_THAT(f.err, AllOf(HasSubstr("bad.json:2:3:"), HasSubstr("bad.json:3:3:"), HasSubstr("bad.json: 2 errors\n")));
+  EXPECT_THAT(f.err, AllOf(HasSubstr("bad.json:2:3:"), HasSubstr("bad.json:3:3:"), HasSubstr("bad.json:1:1: workloads: at least one"), HasSubstr("bad.json: 3 errors\n")));
 }
 
 TEST_F(Cli, ThePingPongReportsATable) {

@@ -24,12 +24,14 @@ class TinyMachine : public experiment::Machine {
  public:
   struct Plan {
     int messages = 100;
+    sim::Picos tear_down{0};
     int park_after = -1, interrupt_after = -1, bug_after = -1;
   };
   TinyMachine(sim::Context& context, sim::EngineMode mode, Plan plan)
       : context_(context), plan_(plan), engine_("engine", context.scheduler, mode) {}
 
   sim::Engine& engine() override { return engine_; }
+  std::uint64_t expected_messages() const override { return static_cast<std::uint64_t>(plan_.messages); }
   std::vector<std::string> hosts() const override { return {"a", "b"}; }
   std::size_t workloads() const override { return 1; }
   void on_measurement(std::function<void()> begin) override { begin_ = std::move(begin); }
@@ -67,6 +69,9 @@ class TinyMachine : public experiment::Machine {
       if (i == plan_.interrupt_after) std::raise(SIGINT);
       if (i == plan_.bug_after) SIM_CHECK(false, "made up");
     }
+    thread_->charge(plan_.tear_down);
+    context_.stats.busy("a.link").add(plan_.tear_down);
+    thread_->sync();
   }
   void step(sim::MsgId id, sim::Stage stage, sim::Picos d) {
     thread_->charge(d);
@@ -138,8 +143,8 @@ TEST(Run, RatesReferToTheSpanFromFirstPostToLastDelivery) {
   EXPECT_NEAR(r.workloads[0].message_rate_mpps(), 100 / 50.4501, 1e-9);
 }
 
-TEST(Run, UtilisationLeavesOutTheSetUp) {
-  const Result r = run({});
+TEST(Run, UtilisationLeavesOutSetUpAndTearDown) {
+  const Result r = run({.tear_down = 7_us});
   EXPECT_NEAR(r.utilisation.at("a.link"), 100 * 200 / 50450.1, 1e-9);
   EXPECT_EQ(experiment::bottleneck_of(r.utilisation).resource, "a.link");
   EXPECT_FALSE(experiment::bottleneck_of(r.utilisation).saturated());
