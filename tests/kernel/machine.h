@@ -31,7 +31,7 @@ struct Machine {
     p.memory = &memory;
     p.engine = &engine;
     p.cores = {&core0, &core1};
-    p.arena_base = 0x4000'0000'0000ULL;
+    p.arena_base = 0x2000'0000'0000ULL;
     p.bar0 = {kBar0};
     p.requester = 0x100;
     p.iommu = &iommu;
@@ -78,7 +78,7 @@ struct Machine {
   FakeDevice device{context, memory, iommu};
   kernel::NeighbourTable neighbours;
   std::unique_ptr<kernel::Kernel> kernel;
-  memory::AddressSpace user{memory, 0x6000'0000'0000ULL};
+  memory::AddressSpace user{memory, 0x2100'0000'0000ULL};
   std::unique_ptr<kernel::Process> process;
   std::vector<std::unique_ptr<cpu::Thread>> programs;
 };
