@@ -56,7 +56,8 @@ class PerftestProgram {
   void check_payload(const std::byte* at, bool from_client);
   bool error() const { return error_; }
 
-  std::size_t region_bytes() const { return std::max<std::size_t>(config_.size.n, 1); }
+  /// Distance from the send to the receive area: whole cache lines, so that neither disturbs the other.
+  std::size_t region_bytes() const { return (std::max<std::size_t>(config_.size.n, 1) + 63) / 64 * 64; }
 
   Workload& workload_;
   const WorkloadConfig& config_;

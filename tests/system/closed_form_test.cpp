@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// On an idle system every stage of a message's latency is a sum of named config fields, to the picosecond. The sums are
+// written here from the meaning of the fields, not taken from the simulator. Polling is checked apart: it ends at the first
+// poll instant at or after visibility.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+
+#include "fabric/link.h"
+#include "hca/transport/wire.h"
+#include "pcie/pcie_config.h"
+#include "tests/system/run_workload.h"
+
+namespace sys::test {
+namespace {
+
+using sim::Picos;
+using sim::Stage;
+using Stages = std::map<Stage, Picos>;
+
+constexpr std::uint32_t kMtu = 256;
+constexpr std::uint32_t kMwrHeader = 24, kMrdHeader = 24, kCpldHeader = 20;
+constexpr std::uint32_t kFrameOverhead = 14 + 20 + 8 + 12 + 4;  // Ethernet, IPv4, UDP, BTH, ICRC
+constexpr std::uint32_t kReth = 16, kAeth = 4;
+
+struct Model {
+  explicit Model(const ScenarioConfig& s) : h(s.hosts[0]), link(s.fabric.link), w(s.workloads[0]) {}
+  const HostConfig& h;
+  const fabric::LinkConfig& link;
+  const WorkloadConfig& w;
+
+  Picos tlp(std::uint32_t bytes) const { return pcie::serialisation(h.pcie.link, h.pcie.max_payload_size, sim::Bytes{bytes}); }
+  Picos frame_time(std::uint32_t frame) const {
+    const std::uint64_t bytes = link.preamble.n + std::max<std::uint64_t>(frame + link.fcs.n, link.min_frame.n);
+    return {static_cast<std::int64_t>(bytes * 8'000'000'000'000ULL / link.rate.bps)};
+  }
+  Picos wire(std::uint32_t frame) const { return frame_time(frame) + link.propagation + link.phy_latency; }
+  Picos gap() const { return {static_cast<std::int64_t>(link.gap.n * 8'000'000'000'000ULL / link.rate.bps)}; }
+  Picos translate() const { return h.hca.context.mpt_hit + h.hca.context.mtt_hit; }
+  bool inlined() const { return w.inline_size > 0 && w.size.n <= w.inline_size; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(w.size.n); }
+
+  // Post call: provider work, the stores of the WQE and the doorbell record, the fence until the record is visible, the
+  // loads and stores of the 64-byte BlueFlame lines.
+  Picos cpu_post() const {
+    const bool remote = w.is_write() || w.is_read();
+    const std::uint32_t ds = 1 + (remote ? 1 : 0) + (inlined() ? (4 + size() + 15) / 16 : 1);
+    const std::uint32_t lines = (ds * 16 + 63) / 64;
+    // ctrl: bytes 8..11, immediate, fm_ce_se, first half; raddr: va, rkey, reserved; data: count, lkey, address;
+    // doorbell record. Inline data: one store per 16 bytes and the count.
+    const std::uint32_t stores = 4 + 1 + 1 + (remote ? 3 : 0) + (inlined() ? 1 + (size() + 15) / 16 : 3);
+    const auto& v = h.verbs;
+    const auto& c = h.core;
+    Picos t = v.post_send_call + v.post_send_wr + c.lock_cost + c.store_cost * stores_without(stores) + c.store_visible_after;
+    t += c.load_cost * (8 * lines) + c.mmio_store_cost * (8 * lines);
+    t += inlined() ? v.inline_copy_16b * ((size() + 15) / 16) : v.sge;
+    return t;
+  }
+  static std::int64_t stores_without(std::uint32_t n) { return n; }
+
+  // Bytes [from, to) of the payload by DMA read: when the last completion arrives after the request is handed over at 0.
+  Picos dma_read(std::uint32_t n, Picos memory) const {
+    const auto& rc = h.root_complex;
+    return h.hca.dma.read_setup + tlp(kMrdHeader) + h.pcie.link.latency + h.iommu.hit_latency + rc.dma_read_latency + memory +
+           tlp(kCpldHeader + (n + 3) / 4 * 4) + h.pcie.link.latency;
+  }
+  Picos dma_write(std::uint32_t n) const {
+    return tlp(kMwrHeader + (n + 3) / 4 * 4) + h.pcie.link.latency + h.iommu.hit_latency + h.root_complex.dma_write_latency +
+           h.memory.llc_latency;
+  }
+
+  Stages request_path() const {
+    Stages s;
+    s[Stage::cpu_post] = cpu_post();
+    s[Stage::store_buffer_wc] = h.core.wc_flush_latency;
+    s[Stage::pcie_down] = h.root_complex.mmio_latency + tlp(kMwrHeader + 64) + h.pcie.link.latency;
+    s[Stage::doorbell_context] = h.hca.uar.doorbell_decode + h.hca.context.qpc_hit;
+    s[Stage::wqe_fetch] = h.hca.send.wqe_decode;
+    s[Stage::translation] = inlined() ? Picos{0} : translate();
+    return s;
+  }
+
+  // SEND or WRITE of one or two packets.
+  Stages send() const {
+    Stages s = request_path();
+    const std::uint32_t first = std::min(size(), kMtu), second = size() - first;
+    const std::uint32_t extra = w.is_write() ? kReth : 0;
+    const auto pad = [](std::uint32_t n) { return (n + 3) / 4 * 4; };
+    const Picos llc = h.memory.llc_latency;
+    Picos payload = inlined() ? Picos{0} : dma_read(first, llc);
+    Picos tx_wait{0};
+    if (second > 0) {
+      // The second request follows one packet interval and one translation later; its completion waits for the link.
+      const Picos later = h.hca.send.packet_interval + translate();
+      const Picos gap_on_link = tlp(kCpldHeader + pad(first));
+      const Picos alone = later + dma_read(second, llc);
+      const Picos behind = dma_read(first, llc) + tlp(kCpldHeader + pad(second));
+      (void)gap_on_link;
+      const Picos first_ready = payload;
+      payload = sim::max(alone, behind);
+      const Picos port_free = first_ready + h.hca.send.tx_pipeline + frame_time(kFrameOverhead + extra + pad(first)) + gap();
+      tx_wait = sim::max(port_free - (payload + h.hca.send.tx_pipeline), Picos{0});
+    }
+    s[Stage::payload_dma] = payload;
+    s[Stage::packetise] = h.hca.send.tx_pipeline + tx_wait;
+    const std::uint32_t last = second > 0 ? second : first;
+    s[Stage::wire] = wire(kFrameOverhead + (second > 0 ? 0 : extra) + pad(last));
+    s[Stage::receive] = h.hca.receive.rx_pipeline + h.hca.context.qpc_hit;
+    // WRITE checks the whole range with its first packet, then translates each.
+    s[Stage::scatter] = translate() + h.hca.receive.scatter + (w.is_write() && second == 0 ? h.hca.context.mpt_hit : Picos{0});
+    if (w.is_write()) {
+      s[Stage::visible] = dma_write(last);
+    } else {
+      s[Stage::cqe_write] = h.hca.context.cqc_hit + h.hca.completion.cqe_build;
+      s[Stage::visible] = dma_write(64);
+    }
+    return s;
+  }
+
+  Stages read() const {
+    Stages s = request_path();
+    const auto pad = [](std::uint32_t n) { return (n + 3) / 4 * 4; };
+    const auto& r = h.hca.receive;
+    const std::uint32_t first = std::min(size(), kMtu), second = size() - first;
+    s[Stage::translation] = r.ack_turnaround + h.hca.context.mpt_hit + translate();  // at the responder: range, then address
+    const Picos memory = h.memory.dram_latency;
+    Picos payload = dma_read(first, memory), tx_wait{0};
+    if (second > 0) {
+      const Picos later = h.hca.send.packet_interval + translate();
+      const Picos first_ready = payload;
+      payload = sim::max(later + dma_read(second, memory), first_ready + tlp(kCpldHeader + pad(second)));
+      const Picos port_free = first_ready + h.hca.send.tx_pipeline + frame_time(kFrameOverhead + kAeth + pad(first)) + gap();
+      tx_wait = sim::max(port_free - (payload + h.hca.send.tx_pipeline), Picos{0});
+    }
+    s[Stage::payload_dma] = payload;
+    s[Stage::packetise] = h.hca.send.tx_pipeline * 2 + tx_wait;
+    const std::uint32_t last = second > 0 ? second : first;
+    s[Stage::wire] = wire(kFrameOverhead + kReth) + wire(kFrameOverhead + kAeth + pad(last));
+    s[Stage::receive] = (r.rx_pipeline + h.hca.context.qpc_hit) * 2;
+    s[Stage::scatter] = translate() + r.scatter;
+    s[Stage::cqe_write] = h.hca.context.cqc_hit + h.hca.completion.cqe_build;
+    s[Stage::visible] = dma_write(64);
+    return s;
+  }
+};
+
+struct Case {
+  Op op;
+  std::uint32_t size, inline_size;
+};
+std::string case_name(const testing::TestParamInfo<Case>& i) {
+  return std::string(sim::enum_name(i.param.op)) + "_" + std::to_string(i.param.size) + "B" + (i.param.inline_size > 0 ? "_inline" : "");
+}
+
+class ClosedForm : public testing::TestWithParam<Case> {};
+
+TEST_P(ClosedForm, EachStageIsASumOfConfigFields) {
+  ScenarioConfig s = one_workload(GetParam().op, GetParam().size, 12);
+  s.workloads[0].inline_size = GetParam().inline_size;
+  s.workloads[0].mtu = kMtu;
+  Run run(s);
+  ASSERT_EQ(run.run(), sim::Outcome::quiescent);
+  ASSERT_GE(run.journeys.all.size(), 12u);
+  const sim::Journey& j = run.journeys.all[run.journeys.all.size() - 3];  // caches are warm
+  const Model model(s);
+  Stages expected = s.workloads[0].is_read() ? model.read() : model.send();
+  Picos sum{0};
+  for (std::size_t i = 0; i < sim::kStages; ++i) {
+    const auto stage = static_cast<Stage>(i);
+    sum += j.stage[i];
+    if (stage == Stage::poll) continue;
+    EXPECT_EQ(j.stage[i].n, expected[stage].n) << sim::name_of(stage);
+  }
+  EXPECT_EQ(sum, j.total()) << "the stages are a partition of the latency";
+}
+
+// Two sizes on each side of the inline limit (60) and of the MTU (256).
+INSTANTIATE_TEST_SUITE_P(Rc, ClosedForm,
+                         testing::Values(Case{Op::send_lat, 8, 60}, Case{Op::send_lat, 60, 60}, Case{Op::send_lat, 64, 60},
+                                         Case{Op::send_lat, 128, 60}, Case{Op::send_lat, 200, 0}, Case{Op::send_lat, 256, 0},
+                                         Case{Op::send_lat, 300, 0}, Case{Op::send_lat, 512, 0}, Case{Op::write_lat, 8, 60},
+                                         Case{Op::write_lat, 44, 60}, Case{Op::write_lat, 64, 0}, Case{Op::write_lat, 256, 0},
+                                         Case{Op::write_lat, 300, 0}, Case{Op::write_lat, 512, 0}, Case{Op::read_lat, 8, 0},
+                                         Case{Op::read_lat, 256, 0}, Case{Op::read_lat, 300, 0}, Case{Op::read_lat, 512, 0}),
+                         case_name);
+
+}  // namespace
+}  // namespace sys::test
