@@ -112,7 +112,7 @@ SC_MODULE(Station) {
   sim::Rng rng{1, "station"};
   std::uint64_t* count;
   SC_HAS_PROCESS(Station);
-  Station(sc_core::sc_module_name n, std::uint64_t* c, unsigned i) : sc_module(n), rng(i, "station"), count(c) {
+  Station(sc_core::sc_module_name n, std::uint64_t * c, unsigned i) : sc_module(n), rng(i, "station"), count(c) {
     SC_METHOD(step);
     sensitive << event;
   }
@@ -124,7 +124,8 @@ SC_MODULE(Station) {
 double floor_ns() {
   std::uint64_t count = 0;
   std::vector<std::unique_ptr<Station>> stations;
-  for (unsigned i = 0; i < 1024; ++i) stations.push_back(std::make_unique<Station>(("s" + std::to_string(i)).c_str(), &count, i));
+  for (unsigned i = 0; i < 1024; ++i)
+    stations.push_back(std::make_unique<Station>(("s" + std::to_string(i)).c_str(), &count, i));
   const double t0 = cpu_seconds();
   sc_core::sc_start();
   return (cpu_seconds() - t0) * 1e9 / static_cast<double>(count);
@@ -136,8 +137,8 @@ int sc_main(int argc, char** argv) {
   const std::filesystem::path dir = argc > 1 ? argv[1] : "scenarios/bench";
   const double floor = in_child<double>(floor_ns);
   std::printf("floor F (timed sc_event to SC_METHOD, 1,024 pending): %.0f ns\n\n", floor);
-  std::printf("%-22s %12s %12s %11s %11s %10s %9s %9s\n", "scenario", "msg/CPU s", "packet/CPU s", "events/msg", "ns/event", "ns/event/F",
-              "allocs", "set-up");
+  std::printf("%-22s %12s %12s %11s %11s %10s %9s %9s\n", "scenario", "msg/CPU s", "packet/CPU s", "events/msg",
+              "ns/event", "ns/event/F", "allocs", "set-up");
   for (const char* name : {"write_lat_8b", "write_stream_8b", "write_stream_4k", "write_stream_1m"}) {
     Figures best;
     for (int i = 0; i < 3; ++i) {
@@ -145,17 +146,19 @@ int sc_main(int argc, char** argv) {
       if (best.messages == 0 || f.cpu < best.cpu) best = f;
     }
     const double m = static_cast<double>(best.messages), e = static_cast<double>(best.events);
-    std::printf("%-22s %12.0f %12.0f %11.1f %11.0f %10.2f %9lu %6.1f ms\n", name, m / best.cpu, static_cast<double>(best.packets) / best.cpu,
-                e / m, best.cpu * 1e9 / e, best.cpu * 1e9 / e / floor, best.allocations, best.setup * 1e3);
+    std::printf("%-22s %12.0f %12.0f %11.1f %11.0f %10.2f %9lu %6.1f ms\n", name, m / best.cpu,
+                static_cast<double>(best.packets) / best.cpu, e / m, best.cpu * 1e9 / e, best.cpu * 1e9 / e / floor,
+                best.allocations, best.setup * 1e3);
   }
   const auto with_qps = [&](const char* n) {
     return in_child<Figures>([&] {
-      return measure(dir / "write_stream_8b.json",
-                     {std::string("workloads.0.qps=") + n, "workloads.0.iters=10", "workloads.0.tx_depth=4", "workloads.0.rx_depth=1"});
+      return measure(dir / "write_stream_8b.json", {std::string("workloads.0.qps=") + n, "workloads.0.iters=10",
+                                                    "workloads.0.tx_depth=4", "workloads.0.rx_depth=1"});
     });
   };
   const Figures few = with_qps("1"), many = with_qps("501");
-  std::printf("\nmemory: %.1f KB per pair of connected queue pairs (WQ buffers included), %.0f KB for two hosts with one\n",
-              static_cast<double>(many.resident - few.resident) / 500 / 1e3, static_cast<double>(few.resident) / 1e3);
+  std::printf(
+      "\nmemory: %.1f KB per pair of connected queue pairs (WQ buffers included), %.0f KB for two hosts with one\n",
+      static_cast<double>(many.resident - few.resident) / 500 / 1e3, static_cast<double>(few.resident) / 1e3);
   return 0;
 }

@@ -25,10 +25,11 @@ Cluster::Cluster(sim::Context& context, const ScenarioConfig& scenario, sim::Eng
     const std::size_t i = reverse ? count - 1 - n : n;
     HostConfig config = scenario_.hosts[i];
     config.name = scenario_.host_name(i);
-    hosts_[i] = std::make_unique<Host>(("host" + std::to_string(i)).c_str(), context, engine_, config, static_cast<std::int32_t>(i),
-                                       neighbours_, exchange_);
+    hosts_[i] = std::make_unique<Host>(("host" + std::to_string(i)).c_str(), context, engine_, config,
+                                       static_cast<std::int32_t>(i), neighbours_, exchange_);
     const std::string path = "fabric.host" + std::to_string(i) + "_to_host" + std::to_string(1 - i);
-    links_[i] = std::make_unique<fabric::Link>(("link" + std::to_string(i)).c_str(), context, scenario_.fabric.link, path);
+    links_[i] =
+        std::make_unique<fabric::Link>(("link" + std::to_string(i)).c_str(), context, scenario_.fabric.link, path);
   }
   for (std::size_t i = 0; i < count; ++i) {
     hosts_[i]->hca().port.bind(*links_[i]);
@@ -36,9 +37,11 @@ Cluster::Cluster(sim::Context& context, const ScenarioConfig& scenario, sim::Eng
   }
   for (std::size_t w = 0; w < scenario_.workloads.size(); ++w) {
     const WorkloadConfig& config = scenario_.workloads[w];
-    const std::size_t client = config.client.empty() && !config.server.empty() ? 1 - host_number(config.server, 1) : host_number(config.client, 0);
+    const std::size_t client = config.client.empty() && !config.server.empty() ? 1 - host_number(config.server, 1)
+                                                                               : host_number(config.client, 0);
     const std::size_t server = host_number(config.server, 1 - client);
-    workloads_.push_back(std::make_unique<Workload>(config, static_cast<std::uint32_t>(w), *hosts_[client], *hosts_[server], async_events_));
+    workloads_.push_back(std::make_unique<Workload>(config, static_cast<std::uint32_t>(w), *hosts_[client],
+                                                    *hosts_[server], async_events_));
     workloads_.back()->create(w, [this] {
       if (on_measurement_) on_measurement_();
     });
@@ -91,18 +94,20 @@ std::vector<std::pair<std::string, std::string>> Cluster::summary() const {
     const HostConfig& h = scenario_.hosts[i];
     lines.emplace_back(scenario_.host_name(i),
                        std::to_string(h.cores) + " cores " + std::string(sim::enum_name(h.core.arch)) + ", PCIe gen " +
-                           std::to_string(h.pcie.link.generation) + " x" + std::to_string(h.pcie.link.width) + ", MPS " +
-                           std::to_string(h.pcie.max_payload_size) + " B, MRRS " + std::to_string(h.pcie.max_read_request_size) +
-                           " B, IOMMU " + std::string(sim::enum_name(h.iommu.mode)));
+                           std::to_string(h.pcie.link.generation) + " x" + std::to_string(h.pcie.link.width) +
+                           ", MPS " + std::to_string(h.pcie.max_payload_size) + " B, MRRS " +
+                           std::to_string(h.pcie.max_read_request_size) + " B, IOMMU " +
+                           std::string(sim::enum_name(h.iommu.mode)));
   }
   lines.emplace_back("fabric", "RoCEv2, " + sim::to_string(scenario_.fabric.link.rate) + ", " +
                                    std::string(sim::enum_name(scenario_.fabric.topology)));
   for (const auto& w : workloads_) {
     const WorkloadConfig& c = w->config();
-    lines.emplace_back(w->record().name, std::string(sim::enum_name(c.op)) + ", " + sim::to_string(c.size) + ", " + std::to_string(c.iters) +
-                                             " iterations, MTU " + std::to_string(c.mtu) + " B, " +
-                                             std::string(sim::enum_name(c.completion)) + " mode, tx_depth " + std::to_string(c.depth()) +
-                                             ", cq_mod " + std::to_string(c.cq_mod) + ", " + std::to_string(c.qps) + " QP");
+    lines.emplace_back(w->record().name, std::string(sim::enum_name(c.op)) + ", " + sim::to_string(c.size) + ", " +
+                                             std::to_string(c.iters) + " iterations, MTU " + std::to_string(c.mtu) +
+                                             " B, " + std::string(sim::enum_name(c.completion)) + " mode, tx_depth " +
+                                             std::to_string(c.depth()) + ", cq_mod " + std::to_string(c.cq_mod) + ", " +
+                                             std::to_string(c.qps) + " QP");
   }
   return lines;
 }
@@ -118,7 +123,8 @@ std::vector<std::string> Cluster::waiting() const {
     }
   }
   for (const auto& h : hosts_)
-    if (!h->kernel().boot_error().empty()) lines.push_back(h->config().name + ": the device did not come up: " + h->kernel().boot_error());
+    if (!h->kernel().boot_error().empty())
+      lines.push_back(h->config().name + ": the device did not come up: " + h->kernel().boot_error());
   return lines;
 }
 

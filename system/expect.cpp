@@ -10,7 +10,9 @@ std::vector<std::pair<std::string, std::string>> ExpectationConfig::mistakes() c
   if (const std::string e = sim::Json::pointer_error(at); !e.empty()) out.emplace_back("at", e);
   const bool any = equals || between || at_least || at_most || one_of || matches || contains || exists || absent;
   if (!any)
-    out.emplace_back("at", "says nothing about the value; add equals, between, at_least, at_most, one_of, matches, contains, exists or absent");
+    out.emplace_back("at",
+                     "says nothing about the value; add equals, between, at_least, at_most, one_of, matches, contains, "
+                     "exists or absent");
   if (between && (between->size() != 2 || (*between)[0] > (*between)[1]))
     out.emplace_back("between", "expected two numbers [low, high] with low <= high");
   if (matches) {

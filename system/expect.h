@@ -27,14 +27,16 @@ struct ExpectationConfig {
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
     const auto none = sim::assumed("");
-    v("at", c.at, "JSON pointer (RFC 6901) to a value of the result, such as \"/workloads/0/wc_status/SUCCESS\"", sim::required());
+    v("at", c.at, "JSON pointer (RFC 6901) to a value of the result, such as \"/workloads/0/wc_status/SUCCESS\"",
+      sim::required());
     v("equals", c.equals, "the value is this; numbers compare by value, objects without regard to order", none);
     v("between", c.between, "[low, high]: a number with low <= value <= high", none);
     v("at_least", c.at_least, "a number not below this", none);
     v("at_most", c.at_most, "a number not above this", none);
     v("one_of", c.one_of, "the value is one of these", none);
     v("matches", c.matches, "a string in which this ECMAScript regular expression is found", none);
-    v("contains", c.contains, "a string with this part, a list with this element, an object with this key or these members", none);
+    v("contains", c.contains,
+      "a string with this part, a list with this element, an object with this key or these members", none);
     v("exists", c.exists, "true: something is there; false: nothing is", none);
     v("absent", c.absent, "true: nothing is there; false: something is", none);
     v("because", c.because, "what the condition shows; printed when it is not met", none);

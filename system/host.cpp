@@ -9,7 +9,7 @@ namespace sys {
 namespace {
 
 constexpr std::uint32_t kThreadsPerHost = 1U << 12;
-constexpr std::uint64_t kArena = 1ULL << 34;            // 16 GiB of address space, backed as used
+constexpr std::uint64_t kArena = 1ULL << 34;  // 16 GiB of address space, backed as used
 constexpr std::uint64_t kArenasPerHost = 32;
 constexpr std::uint64_t kFirstArena = 0x2000'0000'0000ULL;
 constexpr memory::Phys kBar0{0x3F'FE00'0000ULL << 4};
@@ -28,8 +28,9 @@ hca::HcaConfig with_vectors(hca::HcaConfig h, std::uint32_t cores) {
   return h;
 }
 
-kernel::Platform platform(memory::HostMemory& memory, sim::Engine& engine, const std::vector<std::unique_ptr<cpu::Core>>& cores,
-                          const HostConfig& config, iommu::Iommu& iommu, const kernel::NeighbourTable& neighbours, std::int32_t index) {
+kernel::Platform platform(memory::HostMemory& memory, sim::Engine& engine,
+                          const std::vector<std::unique_ptr<cpu::Core>>& cores, const HostConfig& config,
+                          iommu::Iommu& iommu, const kernel::NeighbourTable& neighbours, std::int32_t index) {
   kernel::Platform p;
   p.memory = &memory;
   p.engine = &engine;
@@ -45,11 +46,12 @@ kernel::Platform platform(memory::HostMemory& memory, sim::Engine& engine, const
   return p;
 }
 
-std::vector<std::unique_ptr<cpu::Core>> make_cores(sim::Context& context, const HostConfig& config, memory::HostMemory& memory,
-                                                   std::int32_t index) {
+std::vector<std::unique_ptr<cpu::Core>> make_cores(sim::Context& context, const HostConfig& config,
+                                                   memory::HostMemory& memory, std::int32_t index) {
   std::vector<std::unique_ptr<cpu::Core>> cores;
   for (std::uint32_t i = 0; i < config.cores; ++i)
-    cores.push_back(std::make_unique<cpu::Core>(("core" + std::to_string(i)).c_str(), context, config.core, memory, index, i));
+    cores.push_back(
+        std::make_unique<cpu::Core>(("core" + std::to_string(i)).c_str(), context, config.core, memory, index, i));
   return cores;
 }
 
@@ -63,22 +65,29 @@ std::string Host::ipv4(std::int32_t index) {
   return "10.0." + std::to_string(index / 250) + "." + std::to_string(index % 250 + 1);
 }
 
-Host::Host(sc_core::sc_module_name name, sim::Context& context, sim::Engine& engine, const HostConfig& config, std::int32_t index,
-           const kernel::NeighbourTable& neighbours, Exchange& exchange)
-    : sc_module(name), context_(context), engine_(engine), config_(config), index_(index), exchange_(exchange),
-      memory_("memory", context, config.memory, index), cores_(make_cores(context, config, memory_, index)),
-      root_complex_("root_complex", context, config.root_complex, memory_, index, "host" + std::to_string(index) + ".pcie"),
+Host::Host(sc_core::sc_module_name name, sim::Context& context, sim::Engine& engine, const HostConfig& config,
+           std::int32_t index, const kernel::NeighbourTable& neighbours, Exchange& exchange)
+    : sc_module(name),
+      context_(context),
+      engine_(engine),
+      config_(config),
+      index_(index),
+      exchange_(exchange),
+      memory_("memory", context, config.memory, index),
+      cores_(make_cores(context, config, memory_, index)),
+      root_complex_("root_complex", context, config.root_complex, memory_, index,
+                    "host" + std::to_string(index) + ".pcie"),
       iommu_("iommu", context, config.iommu, memory_, index, "host" + std::to_string(index) + ".iommu"),
       endpoint_("endpoint", context, config.pcie,
-                pcie::BarLayout{kBar0, sim::Bytes{hca::prm::kBarSize}, hca::prm::kMsixTable, hca::prm::kMsixTable + 0x1000,
-                                hca::prm::kMsixVectors},
+                pcie::BarLayout{kBar0, sim::Bytes{hca::prm::kBarSize}, hca::prm::kMsixTable,
+                                hca::prm::kMsixTable + 0x1000, hca::prm::kMsixVectors},
                 index, "host" + std::to_string(index) + ".pcie"),
       link_up_("link_up", context, config.pcie.link, config.pcie.root_port_credits, config.pcie.max_payload_size,
                pcie::Direction::up, index, "host" + std::to_string(index) + ".pcie"),
       link_down_("link_down", context, config.pcie.link, config.pcie.endpoint_credits, config.pcie.max_payload_size,
                  pcie::Direction::down, index, "host" + std::to_string(index) + ".pcie"),
-      hca_("hca", context, with_vectors(config.hca, config.cores), {mac(index), kernel::rdma_mtu(config.kernel.netdev.mtu.n)}, index,
-           "host" + std::to_string(index) + ".hca"),
+      hca_("hca", context, with_vectors(config.hca, config.cores),
+           {mac(index), kernel::rdma_mtu(config.kernel.netdev.mtu.n)}, index, "host" + std::to_string(index) + ".hca"),
       kernel_("kernel", context, with_address(config.kernel, index),
               platform(memory_, engine, cores_, config, iommu_, neighbours, index)) {
   for (auto& c : cores_) c->mmio.bind(root_complex_);
@@ -111,9 +120,12 @@ Process& Host::create_process() {
   return p;
 }
 
-cpu::Thread& Host::create_thread(Process& process, std::size_t core_index, std::string name, std::function<void()> body) {
-  const auto number = static_cast<std::uint32_t>(index_) * kThreadsPerHost + 1 + static_cast<std::uint32_t>(threads_.size());
-  threads_.push_back(std::make_unique<cpu::Thread>(core(core_index), engine_, process.space, std::move(name), number, std::move(body)));
+cpu::Thread& Host::create_thread(Process& process, std::size_t core_index, std::string name,
+                                 std::function<void()> body) {
+  const auto number =
+      static_cast<std::uint32_t>(index_) * kThreadsPerHost + 1 + static_cast<std::uint32_t>(threads_.size());
+  threads_.push_back(std::make_unique<cpu::Thread>(core(core_index), engine_, process.space, std::move(name), number,
+                                                   std::move(body)));
   threads_.back()->process = static_cast<verbs::ProcessState*>(&process);
   return *threads_.back();
 }

@@ -13,11 +13,30 @@ namespace sys {
 namespace {
 
 std::string_view status_name(ibv_wc_status s) {
-  static constexpr std::array<std::string_view, 24> kNames{
-      "SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR", "MW_BIND_ERR", "BAD_RESP_ERR",
-      "LOC_ACCESS_ERR", "REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR", "LOC_RDD_VIOL_ERR",
-      "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR", "INV_EECN_ERR", "INV_EEC_STATE_ERR", "FATAL_ERR", "RESP_TIMEOUT_ERR", "GENERAL_ERR",
-      "TM_ERR", "TM_RNDV_INCOMPLETE"};
+  static constexpr std::array<std::string_view, 24> kNames{"SUCCESS",
+                                                           "LOC_LEN_ERR",
+                                                           "LOC_QP_OP_ERR",
+                                                           "LOC_EEC_OP_ERR",
+                                                           "LOC_PROT_ERR",
+                                                           "WR_FLUSH_ERR",
+                                                           "MW_BIND_ERR",
+                                                           "BAD_RESP_ERR",
+                                                           "LOC_ACCESS_ERR",
+                                                           "REM_INV_REQ_ERR",
+                                                           "REM_ACCESS_ERR",
+                                                           "REM_OP_ERR",
+                                                           "RETRY_EXC_ERR",
+                                                           "RNR_RETRY_EXC_ERR",
+                                                           "LOC_RDD_VIOL_ERR",
+                                                           "REM_INV_RD_REQ_ERR",
+                                                           "REM_ABORT_ERR",
+                                                           "INV_EECN_ERR",
+                                                           "INV_EEC_STATE_ERR",
+                                                           "FATAL_ERR",
+                                                           "RESP_TIMEOUT_ERR",
+                                                           "GENERAL_ERR",
+                                                           "TM_ERR",
+                                                           "TM_RNDV_INCOMPLETE"};
   return s < kNames.size() ? kNames[s] : "GENERAL_ERR";
 }
 
@@ -43,8 +62,9 @@ void PerftestProgram::post(Connection& c, std::uint32_t count) {
     wr.num_sge = 1;
     const std::uint64_t n = c.posted + i + 1;
     const bool signaled = n % config_.cq_mod == 0 || n == config_.iters;
-    wr.send_flags = (signaled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U) |
-                    (bytes <= config_.inline_size && config_.inline_size > 0 ? static_cast<unsigned>(IBV_SEND_INLINE) : 0U);
+    wr.send_flags =
+        (signaled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U) |
+        (bytes <= config_.inline_size && config_.inline_size > 0 ? static_cast<unsigned>(IBV_SEND_INLINE) : 0U);
     wr.opcode = config_.is_send() ? IBV_WR_SEND : config_.is_write() ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
     if (!config_.is_send()) {
       wr.wr.rdma.remote_addr = c.peer.va + (config_.is_write() ? region_bytes() : 0);
@@ -59,7 +79,8 @@ void PerftestProgram::post(Connection& c, std::uint32_t count) {
 
 void PerftestProgram::post_receives(Connection& c, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) {
-    ibv_sge sge{reinterpret_cast<std::uint64_t>(buffer_) + region_bytes(), static_cast<std::uint32_t>(config_.size.n), mr_->lkey};
+    ibv_sge sge{reinterpret_cast<std::uint64_t>(buffer_) + region_bytes(), static_cast<std::uint32_t>(config_.size.n),
+                mr_->lkey};
     ibv_recv_wr wr{};
     wr.wr_id = c.receives_posted++;
     wr.sg_list = &sge;
@@ -120,7 +141,8 @@ void PerftestProgram::send_lat() {
       check_payload(buffer_ + region_bytes(), false);
       std::memset(buffer_ + region_bytes(), 0, config_.size.n);
       if (c.receives_posted - c.received <= refill && c.receives_posted < config_.iters)
-        post_receives(c, std::min(config_.iters - c.receives_posted, config_.rx_depth - (c.receives_posted - c.received)));
+        post_receives(c,
+                      std::min(config_.iters - c.receives_posted, config_.rx_depth - (c.receives_posted - c.received)));
     }
     thread_->compute(config_.loop);
     if (c.posted < config_.iters) {
@@ -131,7 +153,8 @@ void PerftestProgram::send_lat() {
       if (error()) return;
     }
   }
-  for (std::size_t i = 1; i < posted.size(); ++i) workload_.record_.half_round_trip.push_back({(posted[i] - posted[i - 1]).n / 2});
+  for (std::size_t i = 1; i < posted.size(); ++i)
+    workload_.record_.half_round_trip.push_back({(posted[i] - posted[i - 1]).n / 2});
 }
 
 // Spins on the last byte of the receive area, as a latency test of RDMA WRITE does; the message is delivered when it changes.
@@ -153,7 +176,8 @@ void PerftestProgram::write_lat() {
       if (received < config_.iters) {
         ++received;
         wait_for_byte(static_cast<std::uint8_t>(received));
-        if (config_.verify && config_.size.n > 1 && std::memcmp(buffer_ + region_bytes(), pattern_, config_.size.n - 1) != 0)
+        if (config_.verify && config_.size.n > 1 &&
+            std::memcmp(buffer_ + region_bytes(), pattern_, config_.size.n - 1) != 0)
           ++workload_.record_.corrupted;
       }
     }
@@ -167,7 +191,8 @@ void PerftestProgram::write_lat() {
       if (error()) return;
     }
   }
-  for (std::size_t i = 1; i < posted.size(); ++i) workload_.record_.half_round_trip.push_back({(posted[i] - posted[i - 1]).n / 2});
+  for (std::size_t i = 1; i < posted.size(); ++i)
+    workload_.record_.half_round_trip.push_back({(posted[i] - posted[i - 1]).n / 2});
 }
 
 void PerftestProgram::read_lat() {

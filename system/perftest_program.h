@@ -74,8 +74,8 @@ class PerftestProgram {
   ibv_cq* send_cq_ = nullptr;
   ibv_cq* recv_cq_ = nullptr;
   ibv_port_attr port_{};
-  std::byte* buffer_ = nullptr;         // [0, n) to send, [n, 2n) to receive
-  std::byte* pattern_ = nullptr;        // what the peer sends
+  std::byte* buffer_ = nullptr;   // [0, n) to send, [n, 2n) to receive
+  std::byte* pattern_ = nullptr;  // what the peer sends
   std::vector<Connection> connections_;
   std::vector<ibv_wc> wc_;
   std::vector<ibv_send_wr> send_wr_;

@@ -10,7 +10,11 @@
 namespace sys {
 
 PerftestProgram::PerftestProgram(Workload& workload, Process& process, bool client)
-    : workload_(workload), config_(workload.config_), process_(process), host_(*workload.hosts_[client ? 0 : 1]), client_(client) {}
+    : workload_(workload),
+      config_(workload.config_),
+      process_(process),
+      host_(*workload.hosts_[client ? 0 : 1]),
+      client_(client) {}
 
 void PerftestProgram::run() {
   thread_ = &cpu::current();
@@ -18,12 +22,22 @@ void PerftestProgram::run() {
   connect();
   meet("connected");
   switch (config_.op) {
-    case Op::send_lat: send_lat(); break;
-    case Op::write_lat: write_lat(); break;
-    case Op::read_lat: if (client_) read_lat(); break;
-    case Op::send_bw: client_ ? stream() : sink(); break;
+    case Op::send_lat:
+      send_lat();
+      break;
+    case Op::write_lat:
+      write_lat();
+      break;
+    case Op::read_lat:
+      if (client_) read_lat();
+      break;
+    case Op::send_bw:
+      client_ ? stream() : sink();
+      break;
     case Op::write_bw:
-    case Op::read_bw: if (client_) stream(); break;
+    case Op::read_bw:
+      if (client_) stream();
+      break;
   }
   workload_.record_.ended = sim::max(workload_.record_.ended, thread_->now());
   meet("done");
@@ -31,8 +45,9 @@ void PerftestProgram::run() {
 }
 
 void PerftestProgram::failed(const std::string& call, int error) const {
-  throw ProgramFailure("workload \"" + workload_.record_.name + "\", " + (client_ ? "client" : "server") + " on " + host_.config().name +
-                       ": " + call + " failed: " + strerrorname_np(error) + " (" + strerror(error) + ")");
+  throw ProgramFailure("workload \"" + workload_.record_.name + "\", " + (client_ ? "client" : "server") + " on " +
+                       host_.config().name + ": " + call + " failed: " + strerrorname_np(error) + " (" +
+                       strerror(error) + ")");
 }
 
 void PerftestProgram::require(bool ok, const char* call) const {
@@ -55,7 +70,9 @@ void PerftestProgram::open() {
   workload_.watch_async_events(context_, process_, host_);
   if (const int e = ibv_query_port(context_, 1, &port_)) failed("ibv_query_port", e);
   if (128U << port_.active_mtu < config_.mtu)
-    failed("mtu " + std::to_string(config_.mtu) + " exceeds the port's active MTU of " + std::to_string(128U << port_.active_mtu) + ":", EINVAL);
+    failed("mtu " + std::to_string(config_.mtu) + " exceeds the port's active MTU of " +
+               std::to_string(128U << port_.active_mtu) + ":",
+           EINVAL);
   pd_ = ibv_alloc_pd(context_);
   require(pd_ != nullptr, "ibv_alloc_pd");
 
@@ -77,10 +94,12 @@ void PerftestProgram::open() {
     require(channel_ != nullptr, "ibv_create_comp_channel");
   }
   const std::uint32_t sends = config_.depth() * config_.qps, receives = config_.rx_depth * config_.qps;
-  send_cq_ = ibv_create_cq(context_, static_cast<int>(config_.cq_depth != 0 ? config_.cq_depth : sends), nullptr, channel_, 0);
+  send_cq_ =
+      ibv_create_cq(context_, static_cast<int>(config_.cq_depth != 0 ? config_.cq_depth : sends), nullptr, channel_, 0);
   require(send_cq_ != nullptr, "ibv_create_cq (send)");
   if (config_.is_send()) {
-    recv_cq_ = ibv_create_cq(context_, static_cast<int>(config_.cq_depth != 0 ? config_.cq_depth : receives), nullptr, channel_, 0);
+    recv_cq_ = ibv_create_cq(context_, static_cast<int>(config_.cq_depth != 0 ? config_.cq_depth : receives), nullptr,
+                             channel_, 0);
     require(recv_cq_ != nullptr, "ibv_create_cq (receive)");
   }
   wc_.resize(16);
@@ -114,8 +133,11 @@ void PerftestProgram::connect() {
     const int e = ibv_modify_qp(c.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     if (e != 0) failed("ibv_modify_qp to INIT", e);
     if (config_.is_send()) post_receives(c, config_.rx_depth);
-    c.mine = {c.qp->qp_num, (c.qp->qp_num * 0x9E37U + (client_ ? 1U : 2U)) & 0xFFFFFF, mr_->rkey,
-              reinterpret_cast<std::uint64_t>(buffer_), {}};
+    c.mine = {c.qp->qp_num,
+              (c.qp->qp_num * 0x9E37U + (client_ ? 1U : 2U)) & 0xFFFFFF,
+              mr_->rkey,
+              reinterpret_cast<std::uint64_t>(buffer_),
+              {}};
     std::memcpy(c.mine.gid, gid.raw, sizeof c.mine.gid);
     meet(("qp" + std::to_string(q)).c_str(), &c.mine, &c.peer, sizeof c.mine);
     modify_to_rts(c);
@@ -135,8 +157,9 @@ void PerftestProgram::modify_to_rts(Connection& c) {
   attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(config_.gid_index);
   attr.ah_attr.grh.hop_limit = 64;
   attr.ah_attr.port_num = 1;
-  int e = ibv_modify_qp(c.qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  int e = ibv_modify_qp(c.qp, &attr,
+                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                            IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
   if (e != 0) failed("ibv_modify_qp to RTR", e);
   attr = {};
   attr.qp_state = IBV_QPS_RTS;
@@ -145,7 +168,9 @@ void PerftestProgram::modify_to_rts(Connection& c) {
   attr.rnr_retry = static_cast<std::uint8_t>(config_.rnr_retry);
   attr.sq_psn = c.mine.psn;
   attr.max_rd_atomic = static_cast<std::uint8_t>(config_.max_rd_atomic);
-  e = ibv_modify_qp(c.qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+  e = ibv_modify_qp(
+      c.qp, &attr,
+      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
   if (e != 0) failed("ibv_modify_qp to RTS", e);
 }
 

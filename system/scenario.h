@@ -40,7 +40,8 @@ struct HostConfig {
   static void fields(Self& c, V&& v) {
     const auto part = sim::assumed("a two-socket Xeon server with a ConnectX-5 class adapter");
     v("name", c.name, "name in workloads, results and traces; empty = host0, host1, …", sim::assumed("numbered"));
-    v("cores", c.cores, "cores that run programs and take interrupts", sim::assumed("enough for one program per core"), sim::Range{1, 128});
+    v("cores", c.cores, "cores that run programs and take interrupts", sim::assumed("enough for one program per core"),
+      sim::Range{1, 128});
     v("core", c.core, "each core: instruction costs, store buffer, write-combining buffers", part);
     v("memory", c.memory, "host memory and last-level cache", part);
     v("root_complex", c.root_complex, "root complex", part);
@@ -61,7 +62,8 @@ struct FabricConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("topology", c.topology, "back_to_back: one cable between two hosts", sim::assumed("the usual latency test bench"));
+    v("topology", c.topology, "back_to_back: one cable between two hosts",
+      sim::assumed("the usual latency test bench"));
     v("link", c.link, "the cable, the same in both directions", sim::assumed("100 GbE"));
   }
 };
@@ -71,7 +73,8 @@ struct RunConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("time_limit", c.time_limit, "simulated time after which the run ends with verdict time_limit; 0 s = none", sim::assumed("programs end by themselves"));
+    v("time_limit", c.time_limit, "simulated time after which the run ends with verdict time_limit; 0 s = none",
+      sim::assumed("programs end by themselves"));
   }
 };
 
@@ -97,7 +100,8 @@ struct ScenarioConfig {
   }
   template <class F>
   void check(F&& fail) const {
-    if (hosts.size() != 2) fail("hosts", "back_to_back connects exactly two hosts, this scenario has " + std::to_string(hosts.size()));
+    if (hosts.size() != 2)
+      fail("hosts", "back_to_back connects exactly two hosts, this scenario has " + std::to_string(hosts.size()));
     if (workloads.empty()) fail("workloads", "at least one workload is needed");
     for (std::size_t i = 0; i < hosts.size(); ++i)
       for (std::size_t j = i + 1; j < hosts.size(); ++j)
@@ -108,10 +112,13 @@ struct ScenarioConfig {
         for (std::size_t i = 0; i < hosts.size(); ++i) known |= host_name(i) == *end;
         if (!known) fail("workloads", "there is no host \"" + *end + "\"; hosts are " + host_names());
       }
-      if (!w.client.empty() && w.client == w.server) fail("workloads", "client and server of a workload must be different hosts");
+      if (!w.client.empty() && w.client == w.server)
+        fail("workloads", "client and server of a workload must be different hosts");
     }
   }
-  std::string host_name(std::size_t i) const { return hosts[i].name.empty() ? "host" + std::to_string(i) : hosts[i].name; }
+  std::string host_name(std::size_t i) const {
+    return hosts[i].name.empty() ? "host" + std::to_string(i) : hosts[i].name;
+  }
   std::string host_names() const {
     std::string all;
     for (std::size_t i = 0; i < hosts.size(); ++i) all += (i == 0 ? "" : ", ") + host_name(i);
@@ -123,5 +130,6 @@ struct ScenarioConfig {
 
 template <>
 struct sim::EnumNames<sys::Topology> {
-  static constexpr std::array<std::pair<sys::Topology, std::string_view>, 1> values{{{sys::Topology::back_to_back, "back_to_back"}}};
+  static constexpr std::array<std::pair<sys::Topology, std::string_view>, 1> values{
+      {{sys::Topology::back_to_back, "back_to_back"}}};
 };

@@ -112,8 +112,9 @@ class ProfileChain {
     };
     for (const sim::Json::Member& m : profile.members())
       if (!known(m))
-        errors_.add(m.key_origin, {}, "a profile has no section \"" + m.key + "\"" + sim::did_you_mean(m.key, rules_.profile_sections) +
-                                          " (it describes a machine: " + sim::quoted_list(rules_.profile_sections) + ")");
+        errors_.add(m.key_origin, {},
+                    "a profile has no section \"" + m.key + "\"" + sim::did_you_mean(m.key, rules_.profile_sections) +
+                        " (it describes a machine: " + sim::quoted_list(rules_.profile_sections) + ")");
     std::erase_if(profile.members(), [&](const sim::Json::Member& m) { return !known(m); });
   }
 
@@ -196,7 +197,8 @@ std::vector<LibraryEntry> list_scenarios() {
   std::vector<LibraryEntry> out;
   std::error_code ignore;
   for (const fs::path& d : scenario_directories()) {
-    for (auto it = fs::recursive_directory_iterator(d, ignore); it != fs::recursive_directory_iterator(); it.increment(ignore)) {
+    for (auto it = fs::recursive_directory_iterator(d, ignore); it != fs::recursive_directory_iterator();
+         it.increment(ignore)) {
       const fs::path name = it->path().lexically_relative(d);
       const std::string top = name.begin()->string();
       if (it->path().extension() != ".json" || top == "profiles" || top == "schema") continue;
@@ -221,7 +223,8 @@ ScenarioDocument load_document(const fs::path& file, const Overrides& overrides,
   scenario->erase("$schema");
   for (const std::string& s : overrides.sets)
     if (is_set_of(s, "profile")) sim::apply_set(*scenario, s, defaults, errors);
-  if (const sim::Json* profile = scenario->find("profile")) out.root = ProfileChain(out, rules, errors).load(*profile, "profile", file);
+  if (const sim::Json* profile = scenario->find("profile"))
+    out.root = ProfileChain(out, rules, errors).load(*profile, "profile", file);
   scenario->erase("profile");
   sim::merge(out.root, *scenario);
   add_missing_lists(out.root, rules, defaults);

@@ -52,7 +52,7 @@ std::vector<LibraryEntry> list_scenarios();
 /// effective values of an empty document, for --set into lists that the document leaves out.
 /// Mistakes are collected in `errors`; what could be read is returned all the same. The patterns of `rules.inherit` are
 /// moved out of the root.
-ScenarioDocument load_document(const std::filesystem::path& file, const Overrides& overrides, const DocumentRules& rules,
-                               const sim::Json& defaults, sim::ConfigErrors& errors);
+ScenarioDocument load_document(const std::filesystem::path& file, const Overrides& overrides,
+                               const DocumentRules& rules, const sim::Json& defaults, sim::ConfigErrors& errors);
 
 }  // namespace sys

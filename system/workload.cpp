@@ -10,22 +10,49 @@ namespace sys {
 namespace {
 
 std::string event_name(ibv_event_type t) {
-  static constexpr std::array<const char*, 20> kNames{
-      "CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "COMM_EST", "SQ_DRAINED", "PATH_MIG", "PATH_MIG_ERR", "DEVICE_FATAL",
-      "PORT_ACTIVE", "PORT_ERR", "LID_CHANGE", "PKEY_CHANGE", "SM_CHANGE", "SRQ_ERR", "SRQ_LIMIT_REACHED", "QP_LAST_WQE_REACHED",
-      "CLIENT_REREGISTER", "GID_CHANGE", "WQ_FATAL"};
+  static constexpr std::array<const char*, 20> kNames{"CQ_ERR",
+                                                      "QP_FATAL",
+                                                      "QP_REQ_ERR",
+                                                      "QP_ACCESS_ERR",
+                                                      "COMM_EST",
+                                                      "SQ_DRAINED",
+                                                      "PATH_MIG",
+                                                      "PATH_MIG_ERR",
+                                                      "DEVICE_FATAL",
+                                                      "PORT_ACTIVE",
+                                                      "PORT_ERR",
+                                                      "LID_CHANGE",
+                                                      "PKEY_CHANGE",
+                                                      "SM_CHANGE",
+                                                      "SRQ_ERR",
+                                                      "SRQ_LIMIT_REACHED",
+                                                      "QP_LAST_WQE_REACHED",
+                                                      "CLIENT_REREGISTER",
+                                                      "GID_CHANGE",
+                                                      "WQ_FATAL"};
   return t < kNames.size() ? kNames[t] : "event " + std::to_string(t);
 }
 
 std::string event_object(const ibv_async_event& e) {
   switch (e.event_type) {
-    case IBV_EVENT_CQ_ERR: return "cq";
-    case IBV_EVENT_QP_FATAL: case IBV_EVENT_QP_REQ_ERR: case IBV_EVENT_QP_ACCESS_ERR: case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED: case IBV_EVENT_PATH_MIG: case IBV_EVENT_PATH_MIG_ERR: case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case IBV_EVENT_CQ_ERR:
+      return "cq";
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
       return "qp " + std::to_string(e.element.qp->qp_num);
-    case IBV_EVENT_SRQ_ERR: case IBV_EVENT_SRQ_LIMIT_REACHED: return "srq";
-    case IBV_EVENT_DEVICE_FATAL: return "device";
-    default: return "port " + std::to_string(e.element.port_num);
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      return "srq";
+    case IBV_EVENT_DEVICE_FATAL:
+      return "device";
+    default:
+      return "port " + std::to_string(e.element.port_num);
   }
 }
 
@@ -44,10 +71,11 @@ void Workload::create(std::size_t core, std::function<void()> on_first_post) {
     Host& host = *hosts_[client ? 0 : 1];
     Process& process = host.create_process();
     process.flow = flow_;
-    threads_.push_back(&host.create_thread(process, core, record_.name + (client ? ".client" : ".server"), [this, &process, client] {
-      PerftestProgram(*this, process, client).run();
-      ++finished_;
-    }));
+    threads_.push_back(
+        &host.create_thread(process, core, record_.name + (client ? ".client" : ".server"), [this, &process, client] {
+          PerftestProgram(*this, process, client).run();
+          ++finished_;
+        }));
   }
 }
 
@@ -56,13 +84,15 @@ void Workload::start(sim::Picos t) {
 }
 
 void Workload::watch_async_events(ibv_context* context, Process& process, Host& host) {
-  cpu::Thread& watcher = host.create_thread(process, host.config().cores - 1, cpu::current().name() + ".async", [this, context, &host] {
-    ibv_async_event e{};
-    while (ibv_get_async_event(context, &e) == 0) {
-      async_events_.push_back({cpu::current().now(), host.config().name, event_name(e.event_type), event_object(e)});
-      ibv_ack_async_event(&e);
-    }
-  });
+  cpu::Thread& watcher =
+      host.create_thread(process, host.config().cores - 1, cpu::current().name() + ".async", [this, context, &host] {
+        ibv_async_event e{};
+        while (ibv_get_async_event(context, &e) == 0) {
+          async_events_.push_back(
+              {cpu::current().now(), host.config().name, event_name(e.event_type), event_object(e)});
+          ibv_ack_async_event(&e);
+        }
+      });
   watcher.start(cpu::current().now());
 }
 

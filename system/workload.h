@@ -30,16 +30,17 @@ struct AsyncEventRecord {
 /// What the two programs found out.
 struct WorkloadRecord {
   std::string name, op;
-  std::map<std::string, std::uint64_t> wc_status;   ///< "SUCCESS", "WR_FLUSH_ERR", … of both sides
-  std::vector<sim::Picos> half_round_trip;          ///< per iteration, *_lat ping-pongs only
-  sim::Picos started{0}, ended{0};                  ///< first post to last completion
-  std::uint64_t corrupted = 0;                      ///< messages whose bytes differed from those sent
+  std::map<std::string, std::uint64_t> wc_status;  ///< "SUCCESS", "WR_FLUSH_ERR", … of both sides
+  std::vector<sim::Picos> half_round_trip;         ///< per iteration, *_lat ping-pongs only
+  sim::Picos started{0}, ended{0};                 ///< first post to last completion
+  std::uint64_t corrupted = 0;                     ///< messages whose bytes differed from those sent
 };
 
 class Workload {
  public:
   /// `flow` numbers the workload in journeys and results.
-  Workload(const WorkloadConfig& config, std::uint32_t flow, Host& client, Host& server, std::vector<AsyncEventRecord>& async_events);
+  Workload(const WorkloadConfig& config, std::uint32_t flow, Host& client, Host& server,
+           std::vector<AsyncEventRecord>& async_events);
   /// Creates processes and threads; `on_first_post` is called when set-up is over.
   void create(std::size_t core, std::function<void()> on_first_post);
   /// Starts both programs at time t.

@@ -35,39 +35,52 @@ struct WorkloadConfig {
   static void fields(Self& c, V&& v) {
     const auto perftest = sim::spec("perftest default");
     v("name", c.name, "name in results; empty = the op", sim::assumed("the op"));
-    v("op", c.op, "send, write or read; lat = ping-pong (read: one at a time), bw = stream from client to server", sim::required());
+    v("op", c.op, "send, write or read; lat = ping-pong (read: one at a time), bw = stream from client to server",
+      sim::required());
     v("client", c.client, "host that starts; empty = the first", sim::assumed("the first host"));
     v("server", c.server, "the other host; empty = the one that is not the client", sim::assumed("the second host"));
     v("size", c.size, "message size (-s)", perftest, sim::Range{0, 1 << 30});
     v("iters", c.iters, "messages per QP and direction (-n)", perftest, sim::Range{1, 1e12});
-    v("tx_depth", c.tx_depth, "send WRs outstanding per QP (-t); 0 = 128 for bw, 1 for lat", perftest, sim::Range{0, 32768});
+    v("tx_depth", c.tx_depth, "send WRs outstanding per QP (-t); 0 = 128 for bw, 1 for lat", perftest,
+      sim::Range{0, 32768});
     v("rx_depth", c.rx_depth, "receive WRs posted per QP (-r)", perftest, sim::Range{1, 32768});
-    v("cq_depth", c.cq_depth, "entries asked for when creating each CQ; 0 = as many as can be outstanding", perftest, sim::Range{0, 1 << 22});
-    v("cq_mod", c.cq_mod, "every cq_mod-th send WR is signaled (-Q)", sim::assumed("every one; perftest uses 100 for bw"), sim::Range{1, 32768});
-    v("inline_size", c.inline_size, "messages up to this size are sent inline (-I)", sim::assumed("perftest: 236 for send_lat, 220 for write_lat, 0 for bw"), sim::Range{0, 912});
+    v("cq_depth", c.cq_depth, "entries asked for when creating each CQ; 0 = as many as can be outstanding", perftest,
+      sim::Range{0, 1 << 22});
+    v("cq_mod", c.cq_mod, "every cq_mod-th send WR is signaled (-Q)",
+      sim::assumed("every one; perftest uses 100 for bw"), sim::Range{1, 32768});
+    v("inline_size", c.inline_size, "messages up to this size are sent inline (-I)",
+      sim::assumed("perftest: 236 for send_lat, 220 for write_lat, 0 for bw"), sim::Range{0, 912});
     v("post_list", c.post_list, "WRs per ibv_post_send call (-l)", perftest, sim::Range{1, 1024});
     v("qps", c.qps, "queue pairs (-q), bw only", perftest, sim::Range{1, 16384});
-    v("mtu", c.mtu, "path MTU in bytes (-m): 256, 512, 1024, 2048 or 4096", sim::assumed("the largest"), sim::Range{256, 4096});
+    v("mtu", c.mtu, "path MTU in bytes (-m): 256, 512, 1024, 2048 or 4096", sim::assumed("the largest"),
+      sim::Range{256, 4096});
     v("completion", c.completion, "poll, or event: sleep on the completion channel (-e)", perftest);
-    v("gid_index", c.gid_index, "GID table index (-x); 3 is RoCE v2 over IPv4", sim::assumed("order in which Linux fills the table"), sim::Range{0, 255});
+    v("gid_index", c.gid_index, "GID table index (-x); 3 is RoCE v2 over IPv4",
+      sim::assumed("order in which Linux fills the table"), sim::Range{0, 255});
     v("qp_timeout", c.qp_timeout, "local ACK timeout exponent (-u)", perftest, sim::Range{0, 31});
     v("retry_cnt", c.retry_cnt, "transport retries", perftest, sim::Range{0, 7});
     v("rnr_retry", c.rnr_retry, "RNR retries, 7 = for ever", perftest, sim::Range{0, 7});
     v("min_rnr_timer", c.min_rnr_timer, "RNR timer code of the receiver", perftest, sim::Range{0, 31});
     v("max_rd_atomic", c.max_rd_atomic, "outstanding READs (-o)", perftest, sim::Range{1, 128});
     v("verify", c.verify, "compare the received bytes with those sent", sim::assumed("a simulator can afford it"));
-    v("memory_poll", c.memory_poll, "one turn of the loop that waits for a byte in memory (write_lat)", sim::assumed("load, compare, branch, pause-free"), sim::Range{1, 1e9});
-    v("loop", c.loop, "work of the test program between two messages: counters, time stamps, branches", sim::assumed("a dozen instructions"), sim::Range{0, 1e12});
+    v("memory_poll", c.memory_poll, "one turn of the loop that waits for a byte in memory (write_lat)",
+      sim::assumed("load, compare, branch, pause-free"), sim::Range{1, 1e9});
+    v("loop", c.loop, "work of the test program between two messages: counters, time stamps, branches",
+      sim::assumed("a dozen instructions"), sim::Range{0, 1e12});
   }
   template <class F>
   void check(F&& fail) const {
-    if (mtu != 256 && mtu != 512 && mtu != 1024 && mtu != 2048 && mtu != 4096) fail("mtu", "must be 256, 512, 1024, 2048 or 4096");
+    if (mtu != 256 && mtu != 512 && mtu != 1024 && mtu != 2048 && mtu != 4096)
+      fail("mtu", "must be 256, 512, 1024, 2048 or 4096");
     if (is_lat() && qps != 1) fail("qps", "latency workloads use one QP");
     if (is_lat() && post_list != 1) fail("post_list", "latency workloads post one WR at a time");
     if (op == Op::write_lat && size.n == 0) fail("size", "write_lat polls the last byte of the message: at least 1 B");
     if (post_list > depth()) fail("post_list", "cannot exceed tx_depth (" + std::to_string(depth()) + ")");
-    if (cq_mod > depth()) fail("cq_mod", "with no signaled WR among tx_depth (" + std::to_string(depth()) + ") outstanding ones the program would wait for ever");
-    if ((op == Op::read_lat || op == Op::read_bw) && inline_size != 0) fail("inline_size", "a READ has nothing to inline");
+    if (cq_mod > depth())
+      fail("cq_mod", "with no signaled WR among tx_depth (" + std::to_string(depth()) +
+                         ") outstanding ones the program would wait for ever");
+    if ((op == Op::read_lat || op == Op::read_bw) && inline_size != 0)
+      fail("inline_size", "a READ has nothing to inline");
   }
   bool is_lat() const { return op == Op::send_lat || op == Op::write_lat || op == Op::read_lat; }
   bool is_send() const { return op == Op::send_lat || op == Op::send_bw; }
@@ -80,9 +93,12 @@ struct WorkloadConfig {
 
 template <>
 struct sim::EnumNames<sys::Op> {
-  static constexpr std::array<std::pair<sys::Op, std::string_view>, 6> values{
-      {{sys::Op::send_lat, "send_lat"}, {sys::Op::send_bw, "send_bw"}, {sys::Op::write_lat, "write_lat"},
-       {sys::Op::write_bw, "write_bw"}, {sys::Op::read_lat, "read_lat"}, {sys::Op::read_bw, "read_bw"}}};
+  static constexpr std::array<std::pair<sys::Op, std::string_view>, 6> values{{{sys::Op::send_lat, "send_lat"},
+                                                                               {sys::Op::send_bw, "send_bw"},
+                                                                               {sys::Op::write_lat, "write_lat"},
+                                                                               {sys::Op::write_bw, "write_bw"},
+                                                                               {sys::Op::read_lat, "read_lat"},
+                                                                               {sys::Op::read_bw, "read_bw"}}};
 };
 template <>
 struct sim::EnumNames<sys::CompletionMode> {

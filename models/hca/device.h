@@ -35,9 +35,14 @@ struct RoceAddress {
 
 struct Device {
   Device(sim::Context& ctx, const HcaConfig& cfg, std::int32_t host_index, std::string device_path)
-      : context(ctx), config(cfg), host(host_index), path(std::move(device_path)),
-        qps(0x100, (1U << cfg.caps.log_max_qp) - 0x100), cqs(1, (1U << cfg.caps.log_max_cq) - 1),
-        eqs(1, (1U << cfg.caps.log_max_eq) - 1), mkeys(0x10, (1U << cfg.caps.log_max_mkey) - 0x10),
+      : context(ctx),
+        config(cfg),
+        host(host_index),
+        path(std::move(device_path)),
+        qps(0x100, (1U << cfg.caps.log_max_qp) - 0x100),
+        cqs(1, (1U << cfg.caps.log_max_cq) - 1),
+        eqs(1, (1U << cfg.caps.log_max_eq) - 1),
+        mkeys(0x10, (1U << cfg.caps.log_max_mkey) - 0x10),
         pds(1, (1U << cfg.caps.log_max_pd) - 1) {}
 
   sim::Context& context;
@@ -45,7 +50,7 @@ struct Device {
   const std::int32_t host;
   const std::string path;
   Icm icm;
-  ObjectTable<Qp> qps;      // 0 and 1 are special QPs; small numbers are left to firmware
+  ObjectTable<Qp> qps;  // 0 and 1 are special QPs; small numbers are left to firmware
   ObjectTable<Cq> cqs;
   ObjectTable<Eq> eqs;
   ObjectTable<Mkey> mkeys;
@@ -53,7 +58,7 @@ struct Device {
   bool enabled = false, initialised = false;
   std::array<std::uint8_t, 6> mac{};
   std::vector<RoceAddress> roce_addresses;
-  std::uint8_t max_mtu_code = 5;   ///< from the port's frame size
+  std::uint8_t max_mtu_code = 5;  ///< from the port's frame size
 };
 
 }  // namespace hca

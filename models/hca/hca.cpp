@@ -21,18 +21,25 @@
 namespace hca {
 
 struct Hca::Units {
-  Units(sim::Context& context, const HcaConfig& cfg, const HcaIdentity& identity, std::int32_t host, const std::string& path)
-      : config(cfg), device(context, config, host, path), dma(context, config.dma, host, path + ".dma"),
+  Units(sim::Context& context, const HcaConfig& cfg, const HcaIdentity& identity, std::int32_t host,
+        const std::string& path)
+      : config(cfg),
+        device(context, config, host, path),
+        dma(context, config.dma, host, path + ".dma"),
         translation(context, config.context, dma, device.icm, device.mkeys, host, path + ".translation"),
-        qpc(context, dma, device.icm, IcmTable::qpc, config.context.qpc_entries, 1, &encode_qpc, this, host, path + ".qpc"),
+        qpc(context, dma, device.icm, IcmTable::qpc, config.context.qpc_entries, 1, &encode_qpc, this, host,
+            path + ".qpc"),
         events(context, config.completion, dma, device.eqs, host, path + ".events"),
-        completions(context, config.completion, config.context, dma, device.icm, device.cqs, events, host, path + ".completions"),
+        completions(context, config.completion, config.context, dma, device.icm, device.cqs, events, host,
+                    path + ".completions"),
         uar(context, config.uar, completions, events, host, path + ".uar"),
-        tx(context, config.send, dma, host, path + ".tx"), engine(device, events, path + ".qp"),
+        tx(context, config.send, dma, host, path + ".tx"),
+        engine(device, events, path + ".qp"),
         requester(device, dma, translation, completions, tx, qpc, uar.blueflame(), engine, path + ".requester"),
         receive_queue(device, dma, path + ".receive_queue"),
         responder(device, dma, translation, completions, events, tx, receive_queue, engine, path + ".responder"),
-        rx(device, qpc, path + ".rx"), scheduler(device, dma, requester, uar.blueflame(), path + ".scheduler"),
+        rx(device, qpc, path + ".rx"),
+        scheduler(device, dma, requester, uar.blueflame(), path + ".scheduler"),
         command(device, dma, translation, completions, events, uar, engine, qpc) {
     device.mac = identity.mac;
     device.max_mtu_code = identity.max_mtu_code;
@@ -66,7 +73,9 @@ struct Hca::Units {
 
 Hca::Hca(sc_core::sc_module_name name, sim::Context& context, const HcaConfig& config, const HcaIdentity& identity,
          std::int32_t host, const std::string& path)
-    : sc_module(name), pcie("pcie"), port("port"),
+    : sc_module(name),
+      pcie("pcie"),
+      port("port"),
       units_(std::make_unique<Units>(context, config, identity, host, path)) {}
 
 Hca::~Hca() = default;
@@ -76,7 +85,8 @@ void Hca::end_of_elaboration() {
   units_->tx.bind(*port.operator->());
 }
 
-void Hca::bar_write(std::uint64_t offset, std::span<const std::byte> bytes, sim::trace::Cause cause, sim::Picos t_sent) {
+void Hca::bar_write(std::uint64_t offset, std::span<const std::byte> bytes, sim::trace::Cause cause,
+                    sim::Picos t_sent) {
   if (offset < prm::kUarPageSize) {
     std::uint32_t value = 0;
     if (bytes.size() != 4) return;  // the initialisation segment has 32-bit registers only
@@ -84,7 +94,8 @@ void Hca::bar_write(std::uint64_t offset, std::span<const std::byte> bytes, sim:
     units_->command.init_segment_write(offset, prm::be32(value));
     return;
   }
-  units_->uar.write(static_cast<std::uint32_t>(offset / prm::kUarPageSize), offset % prm::kUarPageSize, bytes, cause, t_sent);
+  units_->uar.write(static_cast<std::uint32_t>(offset / prm::kUarPageSize), offset % prm::kUarPageSize, bytes, cause,
+                    t_sent);
 }
 
 std::uint64_t Hca::bar_read(std::uint64_t offset, unsigned size) {

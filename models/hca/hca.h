@@ -15,7 +15,7 @@ namespace hca {
 /// What the device is given besides its configuration.
 struct HcaIdentity {
   std::array<std::uint8_t, 6> mac{};
-  std::uint8_t max_mtu_code = 5;   ///< enum ibv_mtu that fits the port's frame size
+  std::uint8_t max_mtu_code = 5;  ///< enum ibv_mtu that fits the port's frame size
 };
 
 class Hca : public sc_core::sc_module, public pcie::DeviceFunction, public fabric::PacketSink {
@@ -27,13 +27,16 @@ class Hca : public sc_core::sc_module, public pcie::DeviceFunction, public fabri
       std::int32_t host, const std::string& path);
   ~Hca() override;
 
-  void bar_write(std::uint64_t offset, std::span<const std::byte> bytes, sim::trace::Cause cause, sim::Picos t_sent) override;
+  void bar_write(std::uint64_t offset, std::span<const std::byte> bytes, sim::trace::Cause cause,
+                 sim::Picos t_sent) override;
   std::uint64_t bar_read(std::uint64_t offset, unsigned size) override;
   void completion(pcie::TlpPtr tlp) override;
   void receive(fabric::PacketPtr packet) override;
 
   /// Objects alive on the device, for the report at the end of a run.
-  struct Census { std::size_t qps, cqs, eqs, mkeys, pds; };
+  struct Census {
+    std::size_t qps, cqs, eqs, mkeys, pds;
+  };
   Census census() const;
 
  private:

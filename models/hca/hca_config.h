@@ -38,7 +38,8 @@ struct CapabilityConfig {
     v("log_max_msg", c.log_max_msg, "log2 of the longest message", p, sim::Range{12, 31});
     v("max_wqe_sz_sq", c.max_wqe_sz_sq, "bytes of the longest send WQE", p, sim::Range{192, 1024});
     v("max_wqe_sz_rq", c.max_wqe_sz_rq, "bytes of the longest receive WQE", p, sim::Range{16, 512});
-    v("comp_vectors", c.comp_vectors, "completion vectors (MSI-X vectors beside the two for commands and async events)", sim::assumed("one per core of a small host"), sim::Range{1, 60});
+    v("comp_vectors", c.comp_vectors, "completion vectors (MSI-X vectors beside the two for commands and async events)",
+      sim::assumed("one per core of a small host"), sim::Range{1, 60});
     v("vendor_part_id", c.vendor_part_id, "PCI device id; perftest picks defaults by it", p, sim::Range{1, 65535});
     v("node_guid", c.node_guid, "node GUID, 0 = derived from the host number", sim::assumed("no meaning on RoCE"));
     v("fw_version", c.fw_version, "firmware version, major.minor.sub", sim::assumed("a release of the modelled part"));
@@ -52,9 +53,13 @@ struct UarConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("doorbell_decode", c.doorbell_decode, "from the arrival of a UAR write to its QP being scheduled", sim::assumed("share of the 130 ns transmit path of a ConnectX-5"));
-    v("bf_buffers", c.bf_buffers, "BlueFlame WQEs the device holds until they execute; 0 = always fetch", sim::assumed("no published figure"), sim::Range{0, 65536});
-    v("bf_assembly_timeout", c.bf_assembly_timeout, "a BlueFlame copy still incomplete after this long counts as a plain doorbell", sim::assumed("no published figure"));
+    v("doorbell_decode", c.doorbell_decode, "from the arrival of a UAR write to its QP being scheduled",
+      sim::assumed("share of the 130 ns transmit path of a ConnectX-5"));
+    v("bf_buffers", c.bf_buffers, "BlueFlame WQEs the device holds until they execute; 0 = always fetch",
+      sim::assumed("no published figure"), sim::Range{0, 65536});
+    v("bf_assembly_timeout", c.bf_assembly_timeout,
+      "a BlueFlame copy still incomplete after this long counts as a plain doorbell",
+      sim::assumed("no published figure"));
   }
 };
 
@@ -66,10 +71,14 @@ struct CommandConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("execute", c.execute, "firmware time of a simple command", sim::assumed("tens of microseconds per command incl. transport"));
-    v("create_execute", c.create_execute, "firmware time of CREATE_* and DESTROY_*", sim::assumed("tens of microseconds per command incl. transport"));
-    v("modify_qp_execute", c.modify_qp_execute, "firmware time of a QP state change", sim::measured("full RESET to RTS recovery of both ends 1.0 to 1.6 ms on ConnectX-6"));
-    v("icm_pages", c.icm_pages, "4 KiB pages of host memory that the device asks for to back its contexts", sim::assumed("enough for a few thousand objects"), sim::Range{16, 65536});
+    v("execute", c.execute, "firmware time of a simple command",
+      sim::assumed("tens of microseconds per command incl. transport"));
+    v("create_execute", c.create_execute, "firmware time of CREATE_* and DESTROY_*",
+      sim::assumed("tens of microseconds per command incl. transport"));
+    v("modify_qp_execute", c.modify_qp_execute, "firmware time of a QP state change",
+      sim::measured("full RESET to RTS recovery of both ends 1.0 to 1.6 ms on ConnectX-6"));
+    v("icm_pages", c.icm_pages, "4 KiB pages of host memory that the device asks for to back its contexts",
+      sim::assumed("enough for a few thousand objects"), sim::Range{16, 65536});
   }
 };
 
@@ -100,8 +109,11 @@ struct DmaConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("issue_interval", c.issue_interval, "time between two TLPs of the DMA engine", sim::assumed("one per cycle at 500 MHz"));
-    v("read_setup", c.read_setup, "from the request of a DMA read to its first TLP", sim::measured("DMA engines add 80 to 130 ns to the raw TLP round trip (pcie-bench), split over read_setup and the pipelines"));
+    v("issue_interval", c.issue_interval, "time between two TLPs of the DMA engine",
+      sim::assumed("one per cycle at 500 MHz"));
+    v("read_setup", c.read_setup, "from the request of a DMA read to its first TLP",
+      sim::measured("DMA engines add 80 to 130 ns to the raw TLP round trip (pcie-bench), split over read_setup and "
+                    "the pipelines"));
     v("tags", c.tags, "reads in flight", sim::spec("PCIe 8-bit tags"), sim::Range{1, 1024});
   }
 };
@@ -118,14 +130,21 @@ struct SendConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("engines", c.engines, "WQEs of different QPs processed in parallel", sim::assumed("processing units of the send side"), sim::Range{1, 64});
+    v("engines", c.engines, "WQEs of different QPs processed in parallel",
+      sim::assumed("processing units of the send side"), sim::Range{1, 64});
     v("wqe_decode", c.wqe_decode, "parsing and checking a WQE", sim::assumed("share of the 130 ns transmit path"));
-    v("wqe_interval", c.wqe_interval, "time between the starts of two WQEs of one engine, at least", sim::assumed("bounds the message rate of one QP"));
-    v("packet_interval", c.packet_interval, "time between two packets of a message, at least", sim::assumed("one header per few cycles"));
-    v("tx_pipeline", c.tx_pipeline, "from the payload being complete to the first bit at the port", sim::assumed("share of the 130 ns transmit path"));
-    v("wqe_prefetch", c.wqe_prefetch, "WQEBBs read by one DMA read, as far as posted", sim::assumed("no published figure"), sim::Range{1, 64});
-    v("tx_buffer", c.tx_buffer, "payload bytes being fetched or waiting for the wire", sim::assumed("covers the DMA round trip at line rate"), sim::Range{4096, 1e9});
-    v("max_outstanding_psn", c.max_outstanding_psn, "packets of a QP that may be unacknowledged", sim::assumed("far below the 2^23 of the transport"), sim::Range{1, 1 << 23});
+    v("wqe_interval", c.wqe_interval, "time between the starts of two WQEs of one engine, at least",
+      sim::assumed("bounds the message rate of one QP"));
+    v("packet_interval", c.packet_interval, "time between two packets of a message, at least",
+      sim::assumed("one header per few cycles"));
+    v("tx_pipeline", c.tx_pipeline, "from the payload being complete to the first bit at the port",
+      sim::assumed("share of the 130 ns transmit path"));
+    v("wqe_prefetch", c.wqe_prefetch, "WQEBBs read by one DMA read, as far as posted",
+      sim::assumed("no published figure"), sim::Range{1, 64});
+    v("tx_buffer", c.tx_buffer, "payload bytes being fetched or waiting for the wire",
+      sim::assumed("covers the DMA round trip at line rate"), sim::Range{4096, 1e9});
+    v("max_outstanding_psn", c.max_outstanding_psn, "packets of a QP that may be unacknowledged",
+      sim::assumed("far below the 2^23 of the transport"), sim::Range{1, 1 << 23});
   }
 };
 
@@ -138,11 +157,17 @@ struct ReceiveConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("rx_pipeline", c.rx_pipeline, "from the last bit of a packet to its QP being known: parse, ICRC, steering", sim::assumed("share of the 140 ns receive path of a ConnectX-5"));
-    v("rx_interval", c.rx_interval, "time between two packets entering the pipeline, at least", sim::assumed("200 M packets per second"));
-    v("scatter", c.scatter, "from the destination being translated to the first payload write", sim::assumed("share of the 140 ns receive path"));
-    v("ack_turnaround", c.ack_turnaround, "from the execution of a request to its acknowledgement entering the transmit pipeline", sim::assumed("no published figure"));
-    v("rq_prefetch", c.rq_prefetch, "receive WQEs read by one DMA read, as far as posted", sim::assumed("no published figure"), sim::Range{1, 64});
+    v("rx_pipeline", c.rx_pipeline, "from the last bit of a packet to its QP being known: parse, ICRC, steering",
+      sim::assumed("share of the 140 ns receive path of a ConnectX-5"));
+    v("rx_interval", c.rx_interval, "time between two packets entering the pipeline, at least",
+      sim::assumed("200 M packets per second"));
+    v("scatter", c.scatter, "from the destination being translated to the first payload write",
+      sim::assumed("share of the 140 ns receive path"));
+    v("ack_turnaround", c.ack_turnaround,
+      "from the execution of a request to its acknowledgement entering the transmit pipeline",
+      sim::assumed("no published figure"));
+    v("rq_prefetch", c.rq_prefetch, "receive WQEs read by one DMA read, as far as posted",
+      sim::assumed("no published figure"), sim::Range{1, 64});
   }
 };
 
@@ -154,10 +179,14 @@ struct CompletionConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("cqe_build", c.cqe_build, "from the end of a message to its CQE entering the DMA engine", sim::assumed("share of the 140 ns receive path"));
+    v("cqe_build", c.cqe_build, "from the end of a message to its CQE entering the DMA engine",
+      sim::assumed("share of the 140 ns receive path"));
     v("eqe_build", c.eqe_build, "from a CQE to its EQE entering the DMA engine", sim::assumed("as a CQE"));
-    v("clock_period", c.clock_period, "period of the clock behind CQE timestamps", sim::spec("hca_core_clock of the part"), sim::Range{1, 1e9});
-    v("arm_checks_pi", c.arm_checks_pi, "arming a CQ that holds CQEs beyond the consumer index in the doorbell fires at once", sim::assumed("needed for the documented wake-up guarantee"));
+    v("clock_period", c.clock_period, "period of the clock behind CQE timestamps",
+      sim::spec("hca_core_clock of the part"), sim::Range{1, 1e9});
+    v("arm_checks_pi", c.arm_checks_pi,
+      "arming a CQ that holds CQEs beyond the consumer index in the doorbell fires at once",
+      sim::assumed("needed for the documented wake-up guarantee"));
   }
 };
 

@@ -56,14 +56,14 @@ inline void set64(std::byte* base, std::size_t at, std::uint64_t value) {
 inline constexpr std::uint64_t kBarSize = 32ULL << 20;
 inline constexpr std::uint64_t kUarPageSize = 4096;
 /// Initialisation segment (page 0).
-inline constexpr std::uint64_t kInitFwRev = 0x00;            ///< be32 minor<<16 | major
-inline constexpr std::uint64_t kInitCmdIfRev = 0x04;         ///< be32 cmd_if_rev<<16 | fw_subminor
-inline constexpr std::uint64_t kInitCmdqAddrHigh = 0x10;     ///< be32
-inline constexpr std::uint64_t kInitCmdqAddrLow = 0x14;      ///< be32 address bits 31:12 | log_cmdq_size<<4 | log_cmdq_stride
-inline constexpr std::uint64_t kInitCmdDoorbell = 0x18;      ///< be32 bit vector of command slots
-inline constexpr std::uint64_t kInitInitializing = 0x1fc;    ///< be32 bit 31: device is initialising
-inline constexpr unsigned kLogCmdqSize = 5;                  ///< 32 command slots
-inline constexpr unsigned kLogCmdqStride = 6;                ///< 64 bytes each
+inline constexpr std::uint64_t kInitFwRev = 0x00;          ///< be32 minor<<16 | major
+inline constexpr std::uint64_t kInitCmdIfRev = 0x04;       ///< be32 cmd_if_rev<<16 | fw_subminor
+inline constexpr std::uint64_t kInitCmdqAddrHigh = 0x10;   ///< be32
+inline constexpr std::uint64_t kInitCmdqAddrLow = 0x14;    ///< be32 address | log size<<4 | log stride
+inline constexpr std::uint64_t kInitCmdDoorbell = 0x18;    ///< be32 bit vector of command slots
+inline constexpr std::uint64_t kInitInitializing = 0x1fc;  ///< be32 bit 31: device is initialising
+inline constexpr unsigned kLogCmdqSize = 5;                ///< 32 command slots
+inline constexpr unsigned kLogCmdqStride = 6;              ///< 64 bytes each
 /// MSI-X table: 16 bytes per vector {addr lo, addr hi, data, vector control (bit 0 = masked)}, little endian (PCI).
 inline constexpr std::uint64_t kMsixTable = 0x2000;
 inline constexpr unsigned kMsixVectors = 64;
@@ -71,18 +71,18 @@ inline constexpr unsigned kMsixVectors = 64;
 inline constexpr std::uint32_t kFirstUar = 16;
 inline constexpr std::uint32_t kUarPages = static_cast<std::uint32_t>(kBarSize / kUarPageSize);
 /// Inside a UAR page.
-inline constexpr std::uint64_t kUarCqDoorbell = 0x20;   ///< be64: (sn<<28 | cmd<<24 | ci)<<32 | cqn
-inline constexpr std::uint64_t kUarEqDoorbellArm = 0x40;   ///< be32: eqn<<24 | ci
-inline constexpr std::uint64_t kUarEqDoorbell = 0x48;      ///< be32, without arming
-inline constexpr std::uint64_t kUarBfBase = 0x800;         ///< BlueFlame registers, kBfRegSize each
-inline constexpr std::uint64_t kBfRegSize = 512;           ///< two halves of kBfBufSize that alternate
+inline constexpr std::uint64_t kUarCqDoorbell = 0x20;     ///< be64: (sn<<28 | cmd<<24 | ci)<<32 | cqn
+inline constexpr std::uint64_t kUarEqDoorbellArm = 0x40;  ///< be32: eqn<<24 | ci
+inline constexpr std::uint64_t kUarEqDoorbell = 0x48;     ///< be32, without arming
+inline constexpr std::uint64_t kUarBfBase = 0x800;        ///< BlueFlame registers, kBfRegSize each
+inline constexpr std::uint64_t kBfRegSize = 512;          ///< two halves of kBfBufSize that alternate
 inline constexpr std::uint64_t kBfBufSize = 256;
-inline constexpr unsigned kBfRegsPerUar = 4;               ///< two for users, two for the kernel's fast path
+inline constexpr unsigned kBfRegsPerUar = 4;  ///< two for users, two for the kernel's fast path
 
 // Doorbell records ---------------------------------------------------------------------------------------------------
 
-inline constexpr std::size_t kRcvDbr = 0, kSndDbr = 4;     ///< byte offsets in a QP's record: be32 of a 16-bit counter
-inline constexpr std::size_t kCqSetCi = 0, kCqArm = 4;     ///< byte offsets in a CQ's record
+inline constexpr std::size_t kRcvDbr = 0, kSndDbr = 4;  ///< byte offsets in a QP's record: be32 of a 16-bit counter
+inline constexpr std::size_t kCqSetCi = 0, kCqArm = 4;  ///< byte offsets in a CQ's record
 inline constexpr std::uint32_t kArmCmdAny = 0, kArmCmdSolicited = 1;
 
 // Event queue entries ------------------------------------------------------------------------------------------------
@@ -101,36 +101,38 @@ struct Eqe {
 static_assert(sizeof(Eqe) == 64 && offsetof(Eqe, type) == 1 && offsetof(Eqe, sub_type) == 3 &&
               offsetof(Eqe, data) == 32 && offsetof(Eqe, owner) == 63);
 inline constexpr Field kEqeCompCqn{56, 0, 24};
-inline constexpr Field kEqeQpType{52, 24, 8};     ///< 0 QP, 1 RQ, 2 SQ
-inline constexpr Field kEqeQpn{56, 0, 24};        ///< also srqn
+inline constexpr Field kEqeQpType{52, 24, 8};  ///< 0 QP, 1 RQ, 2 SQ
+inline constexpr Field kEqeQpn{56, 0, 24};     ///< also srqn
 inline constexpr Field kEqeCqErrCqn{32, 0, 24};
-inline constexpr Field kEqeCqErrSyndrome{40, 0, 8};   ///< byte 43: 1 overrun, 2 access violation
+inline constexpr Field kEqeCqErrSyndrome{40, 0, 8};  ///< byte 43: 1 overrun, 2 access violation
 inline constexpr Field kEqeCmdVector{32, 0, 32};
 inline constexpr Field kEqePort{40, 28, 4};
 
+// clang-format off
 enum EventType : std::uint8_t {
   kEventComp = 0x00, kEventPathMig = 0x01, kEventCommEst = 0x02, kEventSqDrained = 0x03, kEventCqError = 0x04,
   kEventWqCatas = 0x05, kEventPathMigFailed = 0x07, kEventInternalError = 0x08, kEventPortChange = 0x09, kEventCmd = 0x0a,
   kEventPageRequest = 0x0b, kEventPageFault = 0x0c, kEventWqInvalReq = 0x10, kEventWqAccess = 0x11,
   kEventSrqCatas = 0x12, kEventSrqLastWqe = 0x13, kEventSrqLimit = 0x14,
 };
+// clang-format on
 
 // Command interface --------------------------------------------------------------------------------------------------
 
 /// A command queue slot. Inputs and outputs beyond 16 bytes continue in a chain of mailboxes.
 struct CmdEntry {
-  std::uint8_t type;            ///< 7 = PCIe transport
+  std::uint8_t type;  ///< 7 = PCIe transport
   std::uint8_t rsvd0[3];
-  std::uint32_t inlen;          ///< be32
-  std::uint64_t in_ptr;         ///< be64, bus address of the first input mailbox
+  std::uint32_t inlen;   ///< be32
+  std::uint64_t in_ptr;  ///< be64, bus address of the first input mailbox
   std::uint8_t in[16];
   std::uint8_t out[16];
-  std::uint64_t out_ptr;        ///< be64
-  std::uint32_t outlen;         ///< be32
+  std::uint64_t out_ptr;  ///< be64
+  std::uint32_t outlen;   ///< be32
   std::uint8_t token;
   std::uint8_t sig;
   std::uint8_t rsvd1;
-  std::uint8_t status_own;      ///< bit 0: owned by hardware; bits 7:1: delivery status
+  std::uint8_t status_own;  ///< bit 0: owned by hardware; bits 7:1: delivery status
 };
 static_assert(sizeof(CmdEntry) == 64 && offsetof(CmdEntry, in) == 16 && offsetof(CmdEntry, out) == 32 &&
               offsetof(CmdEntry, out_ptr) == 48 && offsetof(CmdEntry, status_own) == 63);
@@ -141,8 +143,8 @@ inline constexpr std::size_t kMailboxData = 512;
 struct Mailbox {
   std::uint8_t data[kMailboxData];
   std::uint8_t rsvd0[48];
-  std::uint64_t next;           ///< be64, bus address of the next mailbox, 0 = last
-  std::uint32_t block_num;      ///< be32
+  std::uint64_t next;       ///< be64, bus address of the next mailbox, 0 = last
+  std::uint32_t block_num;  ///< be32
   std::uint8_t rsvd1;
   std::uint8_t token;
   std::uint8_t ctrl_sig;
@@ -151,6 +153,7 @@ struct Mailbox {
 static_assert(sizeof(Mailbox) == 576 && offsetof(Mailbox, next) == 560);
 inline constexpr std::size_t kMailboxStride = 1024;  ///< mailboxes are aligned to 1 KiB
 
+// clang-format off
 enum Opcode : std::uint16_t {
   kQueryHcaCap = 0x100, kInitHca = 0x102, kTeardownHca = 0x103, kEnableHca = 0x104, kDisableHca = 0x105,
   kQueryPages = 0x107, kManagePages = 0x108, kQueryIssi = 0x10a, kSetIssi = 0x10b,
@@ -164,6 +167,7 @@ enum Opcode : std::uint16_t {
   kAccessReg = 0x805, kAttachToMcg = 0x806, kDetachFromMcg = 0x807, kAllocXrcd = 0x80e, kDeallocXrcd = 0x80f,
   kSetRoceAddress = 0x761,
 };
+// clang-format on
 
 /// Common head of every input: opcode, op_mod; of every output: status, syndrome.
 inline constexpr Field kInOpcode{0, 16, 16}, kInOpMod{4, 0, 16};
@@ -172,11 +176,13 @@ inline constexpr Field kOutStatus{0, 24, 8}, kOutSyndrome{4, 0, 32};
 inline constexpr Field kInObject{8, 0, 24}, kOutObject{8, 0, 24};
 inline constexpr Field kInEqn{8, 0, 8}, kOutEqn{8, 0, 8};
 
+// clang-format off
 enum CmdStatus : std::uint8_t {
   kCmdOk = 0x0, kCmdInternalErr = 0x1, kCmdBadOp = 0x2, kCmdBadParam = 0x3, kCmdBadSysState = 0x4, kCmdBadRes = 0x5,
   kCmdResBusy = 0x6, kCmdLimit = 0x8, kCmdBadResState = 0x9, kCmdIndex = 0xa, kCmdNoRes = 0xf, kCmdBadInLen = 0x50,
   kCmdBadOutLen = 0x51, kCmdBadQpState = 0x10, kCmdBadPkt = 0x30, kCmdBadSize = 0x40,
 };
+// clang-format on
 
 // QUERY_HCA_CAP output: the general capabilities start at byte 16; fields below are relative to that.
 inline constexpr std::size_t kCapOffset = 16, kCapSize = 256;
@@ -184,26 +190,26 @@ inline constexpr Field kCapLogMaxSrqSz{0x10, 16, 8}, kCapLogMaxQpSz{0x10, 8, 8},
 inline constexpr Field kCapLogMaxCqSz{0x18, 16, 8}, kCapLogMaxCq{0x18, 0, 5};
 inline constexpr Field kCapLogMaxEqSz{0x1c, 24, 8}, kCapLogMaxMkey{0x1c, 16, 6}, kCapLogMaxEq{0x1c, 0, 4};
 inline constexpr Field kCapLogMaxRaReq{0x24, 24, 6}, kCapLogMaxRaRes{0x24, 16, 6};
-inline constexpr Field kCapPortType{0x34, 8, 2};           ///< 0 InfiniBand, 1 Ethernet
+inline constexpr Field kCapPortType{0x34, 8, 2};  ///< 0 InfiniBand, 1 Ethernet
 inline constexpr Field kCapLogMaxMsg{0x38, 24, 5};
 inline constexpr Field kCapCqeVersion{0x40, 0, 4};
 inline constexpr Field kCapLogBfRegSize{0x44, 16, 5}, kCapBf{0x44, 31, 1};
-inline constexpr Field kCapMaxWqeSzSq{0x4c, 0, 16};        ///< bytes
+inline constexpr Field kCapMaxWqeSzSq{0x4c, 0, 16};  ///< bytes
 inline constexpr Field kCapMaxWqeSzRq{0x50, 0, 16};
 inline constexpr Field kCapLogMaxPd{0x60, 0, 5};
 inline constexpr Field kCapNumPorts{0x64, 0, 8};
 inline constexpr Field kCapAtomic{0x68, 0, 1}, kCapIgnoreOverrun{0x68, 1, 1}, kCapModeration{0x68, 2, 1};
 inline constexpr Field kCapVendorPartId{0x6c, 0, 16};
 inline constexpr Field kCapFwRevMajor{0x70, 16, 16}, kCapFwRevMinor{0x70, 0, 16}, kCapFwRevSub{0x74, 0, 16};
-inline constexpr std::size_t kCapNodeGuid = 0x78;          ///< be64
-inline constexpr std::size_t kCapMac = 0x80;               ///< be64, low 48 bits
-inline constexpr Field kCapNumCompVectors{0x88, 0, 16};    ///< MSI-X vectors for completion EQs
-inline constexpr Field kCapMaxPortMtu{0x8c, 0, 8};         ///< enum ibv_mtu
+inline constexpr std::size_t kCapNodeGuid = 0x78;        ///< be64
+inline constexpr std::size_t kCapMac = 0x80;             ///< be64, low 48 bits
+inline constexpr Field kCapNumCompVectors{0x88, 0, 16};  ///< MSI-X vectors for completion EQs
+inline constexpr Field kCapMaxPortMtu{0x8c, 0, 8};       ///< enum ibv_mtu
 
 // QUERY_PAGES / MANAGE_PAGES: pages that the device needs from the host for its context memory (ICM).
-inline constexpr Field kPagesOutCount{12, 0, 32};          ///< QUERY_PAGES output
-inline constexpr Field kPagesInCount{12, 0, 32};           ///< MANAGE_PAGES input; bus addresses follow
-inline constexpr std::size_t kPagesInPas = 16;             ///< be64 each
+inline constexpr Field kPagesOutCount{12, 0, 32};  ///< QUERY_PAGES output
+inline constexpr Field kPagesInCount{12, 0, 32};   ///< MANAGE_PAGES input; bus addresses follow
+inline constexpr std::size_t kPagesInPas = 16;     ///< be64 each
 inline constexpr std::uint16_t kManagePagesGive = 1, kManagePagesTake = 2;  ///< op_mod
 
 // SET_ROCE_ADDRESS: entry of the source address table that kAdsSrcAddrIndex selects. GID of 16 bytes, MAC of 48 bits.
@@ -218,7 +224,7 @@ inline constexpr std::uint32_t kRoceL3Ipv4 = 0, kRoceL3Ipv6 = 1, kRoceVersion1 =
 inline constexpr std::size_t kEqcOffset = 16, kEqcSize = 64, kCreateEqMask = 88, kCreateEqPas = 272;
 inline constexpr Field kEqcStatus{0, 28, 4}, kEqcOi{0, 17, 1}, kEqcState{0, 8, 4};
 inline constexpr Field kEqcLogSize{12, 24, 5}, kEqcUarPage{12, 0, 24};
-inline constexpr Field kEqcIntr{20, 0, 8};                 ///< MSI-X vector
+inline constexpr Field kEqcIntr{20, 0, 8};  ///< MSI-X vector
 inline constexpr Field kEqcLogPageSize{24, 24, 5};
 inline constexpr Field kEqcConsumer{40, 0, 24}, kEqcProducer{44, 0, 24};
 inline constexpr std::uint32_t kEqStateArmed = 0x9, kEqStateFired = 0xa;
@@ -227,13 +233,13 @@ inline constexpr std::uint32_t kEqStateArmed = 0x9, kEqStateFired = 0xa;
 inline constexpr std::size_t kCqcOffset = 16, kCqcSize = 64, kCreateCqPas = 272;
 inline constexpr Field kCqcStatus{0, 28, 4}, kCqcCqeSize{0, 21, 3}, kCqcOi{0, 17, 1}, kCqcPeriodMode{0, 15, 2},
     kCqcState{0, 8, 4};
-inline constexpr Field kCqcPageOffset{8, 6, 6};            ///< in units of 64 bytes
+inline constexpr Field kCqcPageOffset{8, 6, 6};  ///< in units of 64 bytes
 inline constexpr Field kCqcLogSize{12, 24, 5}, kCqcUarPage{12, 0, 24};
 inline constexpr Field kCqcPeriod{16, 16, 12}, kCqcMaxCount{16, 0, 16};
 inline constexpr Field kCqcEqn{20, 0, 8};
 inline constexpr Field kCqcLogPageSize{24, 24, 5};
 inline constexpr Field kCqcConsumer{40, 0, 24}, kCqcProducer{44, 0, 24};
-inline constexpr std::size_t kCqcDbrAddr = 56;             ///< be64 bus address of the doorbell record
+inline constexpr std::size_t kCqcDbrAddr = 56;  ///< be64 bus address of the doorbell record
 inline constexpr Field kModifyCqSelect{12, 0, 32};
 inline constexpr std::uint32_t kModifyCqPeriod = 1U << 0, kModifyCqCount = 1U << 1;
 inline constexpr std::uint32_t kCqStatusOk = 0, kCqStatusOverflow = 9, kCqStatusWriteFail = 10;
@@ -247,7 +253,7 @@ inline constexpr Field kMkcFree{0, 30, 1}, kMkcRelaxedRead{0, 22, 1}, kMkcRelaxe
     kMkcRw{0, 13, 1}, kMkcRr{0, 12, 1}, kMkcLw{0, 11, 1}, kMkcLr{0, 10, 1}, kMkcAccessMode{0, 8, 2};
 inline constexpr Field kMkcQpn{4, 8, 24}, kMkcVariant{4, 0, 8};
 inline constexpr Field kMkcLength64{12, 31, 1}, kMkcPd{12, 0, 24};
-inline constexpr std::size_t kMkcStart = 16, kMkcLen = 24;   ///< be64
+inline constexpr std::size_t kMkcStart = 16, kMkcLen = 24;  ///< be64
 inline constexpr Field kMkcTranslations{52, 0, 32};
 inline constexpr Field kMkcLogPageSize{60, 0, 5};
 inline constexpr std::uint32_t kMkcModePa = 0, kMkcModeMtt = 1, kMkcModeKlm = 2;
@@ -266,9 +272,10 @@ inline constexpr Field kQpcLogPageSize{20, 24, 5}, kQpcRemoteQpn{20, 0, 24};
 /// Primary address path, 44 bytes at dword 6; fields relative to the path.
 inline constexpr std::size_t kQpcPath = 24;
 inline constexpr Field kAdsPkeyIndex{0, 0, 16}, kAdsGrh{4, 23, 1}, kAdsMlid{4, 16, 7}, kAdsRlid{4, 0, 16};
-inline constexpr Field kAdsAckTimeout{8, 27, 5}, kAdsSrcAddrIndex{8, 16, 8}, kAdsStatRate{8, 8, 4}, kAdsHopLimit{8, 0, 8};
+inline constexpr Field kAdsAckTimeout{8, 27, 5}, kAdsSrcAddrIndex{8, 16, 8}, kAdsStatRate{8, 8, 4},
+    kAdsHopLimit{8, 0, 8};
 inline constexpr Field kAdsTclass{12, 20, 8}, kAdsFlowLabel{12, 0, 20};
-inline constexpr std::size_t kAdsRgid = 16;                ///< 16 bytes
+inline constexpr std::size_t kAdsRgid = 16;  ///< 16 bytes
 inline constexpr Field kAdsFlags{32, 24, 8}, kAdsUdpSport{32, 0, 16};
 inline constexpr Field kAdsSl{36, 28, 4}, kAdsPort{36, 16, 8}, kAdsRmacHigh{36, 0, 16};
 inline constexpr Field kAdsRmacLow{40, 0, 32};
@@ -279,7 +286,7 @@ inline constexpr Field kQpcLogRraMax{144, 21, 3}, kQpcAtomicMode{144, 16, 4}, kQ
     kQpcRae{144, 13, 1}, kQpcPageOffset{144, 6, 6};
 inline constexpr Field kQpcMinRnrNak{148, 24, 5}, kQpcNextRcvPsn{148, 0, 24};
 inline constexpr Field kQpcXrcd{152, 0, 24}, kQpcCqnRcv{156, 0, 24};
-inline constexpr std::size_t kQpcDbrAddr = 160;            ///< be64 bus address of the doorbell record
+inline constexpr std::size_t kQpcDbrAddr = 160;  ///< be64 bus address of the doorbell record
 inline constexpr Field kQpcQkey{168, 0, 32};
 inline constexpr Field kQpcRqType{172, 24, 3}, kQpcSrqn{172, 0, 24};
 inline constexpr Field kQpcRmsn{176, 0, 24}, kQpcHwSqCounter{180, 16, 16}, kQpcSwSqCounter{180, 0, 16};
@@ -289,23 +296,27 @@ enum QpcState : std::uint32_t { kQpRst = 0, kQpInit = 1, kQpRtr = 2, kQpRts = 3,
 enum QpcService : std::uint32_t { kStRc = 0, kStUc = 1, kStUd = 2, kStXrc = 3 };
 enum QpcRqType : std::uint32_t { kRqRegular = 0, kRqSrq = 1, kRqZero = 3 };
 /// opt_param_mask bits: which optional attributes of a state change are valid.
+// clang-format off
 enum QpOpt : std::uint32_t {
   kOptAltPath = 1U << 0, kOptRre = 1U << 1, kOptRae = 1U << 2, kOptRwe = 1U << 3, kOptPkeyIndex = 1U << 4,
   kOptQkey = 1U << 5, kOptRnrTimeout = 1U << 6, kOptPrimaryPath = 1U << 7, kOptSraMax = 1U << 8, kOptRraMax = 1U << 9,
   kOptPmState = 1U << 10, kOptRetryCount = 1U << 12, kOptRnrRetry = 1U << 13, kOptAckTimeout = 1U << 14,
 };
+// clang-format on
 
 // Keys and WQEs --------------------------------------------------------------------------------------------------------
 
-inline constexpr std::uint32_t kInvalidLkey = 0x100;       ///< ends a receive WQE's segment list
+inline constexpr std::uint32_t kInvalidLkey = 0x100;  ///< ends a receive WQE's segment list
 inline constexpr std::uint32_t kWqebb = 64, kDs = 16;
 inline constexpr std::uint32_t kInlineFlag = 0x80000000;
 
 /// Error syndromes of CQEs (byte 55).
+// clang-format off
 enum Syndrome : std::uint8_t {
   kSynLocalLength = 0x01, kSynLocalQpOp = 0x02, kSynLocalProt = 0x04, kSynFlush = 0x05, kSynMwBind = 0x06,
   kSynBadResp = 0x10, kSynLocalAccess = 0x11, kSynRemoteInvalReq = 0x12, kSynRemoteAccess = 0x13, kSynRemoteOp = 0x14,
   kSynTransportRetry = 0x15, kSynRnrRetry = 0x16, kSynRemoteAborted = 0x22,
 };
+// clang-format on
 
 }  // namespace hca::prm

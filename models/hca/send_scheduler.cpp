@@ -11,7 +11,10 @@ namespace hca {
 
 SendScheduler::SendScheduler(Device& device, DmaEngine& dma, Requester& requester, BlueflameBuffers& blueflame,
                              const std::string& path)
-    : device_(device), dma_(dma), requester_(requester), blueflame_(blueflame),
+    : device_(device),
+      dma_(dma),
+      requester_(requester),
+      blueflame_(blueflame),
       unknown_(device.context.stats.counter(path + ".unknown_qp")),
       stale_(device.context.stats.counter(path + ".stale_doorbells")) {}
 
@@ -21,7 +24,8 @@ sim::Flow SendScheduler::dispatch(Doorbell doorbell) {
   const sim::Picos arrived = device_.context.now();
   co_await device_.context.delay(device_.config.uar.doorbell_decode);
   Qp* qp = device_.qps.find(doorbell.qpn);
-  if (qp == nullptr || qp->no_sq || (qp->state != QpState::rts && qp->state != QpState::err && qp->state != QpState::sqd)) {
+  if (qp == nullptr || qp->no_sq ||
+      (qp->state != QpState::rts && qp->state != QpState::err && qp->state != QpState::sqd)) {
     unknown_.add();
     blueflame_.drop(doorbell.qpn);
     co_return;

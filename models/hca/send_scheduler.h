@@ -10,7 +10,8 @@ namespace hca {
 
 class SendScheduler final : public DoorbellSink {
  public:
-  SendScheduler(Device& device, DmaEngine& dma, Requester& requester, BlueflameBuffers& blueflame, const std::string& path);
+  SendScheduler(Device& device, DmaEngine& dma, Requester& requester, BlueflameBuffers& blueflame,
+                const std::string& path);
   sim::Context& context() { return device_.context; }
   void ring(const Doorbell& doorbell) override;
 

@@ -32,7 +32,9 @@ struct Model {
   const fabric::LinkConfig& link;
   const WorkloadConfig& w;
 
-  Picos tlp(std::uint32_t bytes) const { return pcie::serialisation(h.pcie.link, h.pcie.max_payload_size, sim::Bytes{bytes}); }
+  Picos tlp(std::uint32_t bytes) const {
+    return pcie::serialisation(h.pcie.link, h.pcie.max_payload_size, sim::Bytes{bytes});
+  }
   Picos frame_time(std::uint32_t frame) const {
     const std::uint64_t bytes = link.preamble.n + std::max<std::uint64_t>(frame + link.fcs.n, link.min_frame.n);
     return {static_cast<std::int64_t>(bytes * 8'000'000'000'000ULL / link.rate.bps)};
@@ -54,7 +56,8 @@ struct Model {
     const std::uint32_t stores = 4 + 1 + 1 + (remote ? 3 : 0) + (inlined() ? 1 + (size() + 15) / 16 : 3);
     const auto& v = h.verbs;
     const auto& c = h.core;
-    Picos t = v.post_send_call + v.post_send_wr + c.lock_cost + c.store_cost * stores_without(stores) + c.store_visible_after;
+    Picos t =
+        v.post_send_call + v.post_send_wr + c.lock_cost + c.store_cost * stores_without(stores) + c.store_visible_after;
     t += c.load_cost * (8 * lines) + c.mmio_store_cost * (8 * lines);
     t += inlined() ? v.inline_copy_16b * ((size() + 15) / 16) : v.sge;
     return t;
@@ -64,12 +67,12 @@ struct Model {
   // Bytes [from, to) of the payload by DMA read: when the last completion arrives after the request is handed over at 0.
   Picos dma_read(std::uint32_t n, Picos memory) const {
     const auto& rc = h.root_complex;
-    return h.hca.dma.read_setup + tlp(kMrdHeader) + h.pcie.link.latency + h.iommu.hit_latency + rc.dma_read_latency + memory +
-           tlp(kCpldHeader + (n + 3) / 4 * 4) + h.pcie.link.latency;
+    return h.hca.dma.read_setup + tlp(kMrdHeader) + h.pcie.link.latency + h.iommu.hit_latency + rc.dma_read_latency +
+           memory + tlp(kCpldHeader + (n + 3) / 4 * 4) + h.pcie.link.latency;
   }
   Picos dma_write(std::uint32_t n) const {
-    return tlp(kMwrHeader + (n + 3) / 4 * 4) + h.pcie.link.latency + h.iommu.hit_latency + h.root_complex.dma_write_latency +
-           h.memory.llc_latency;
+    return tlp(kMwrHeader + (n + 3) / 4 * 4) + h.pcie.link.latency + h.iommu.hit_latency +
+           h.root_complex.dma_write_latency + h.memory.llc_latency;
   }
 
   Stages request_path() const {
@@ -101,7 +104,8 @@ struct Model {
       (void)gap_on_link;
       const Picos first_ready = payload;
       payload = sim::max(alone, behind);
-      const Picos port_free = first_ready + h.hca.send.tx_pipeline + frame_time(kFrameOverhead + extra + pad(first)) + gap();
+      const Picos port_free =
+          first_ready + h.hca.send.tx_pipeline + frame_time(kFrameOverhead + extra + pad(first)) + gap();
       tx_wait = sim::max(port_free - (payload + h.hca.send.tx_pipeline), Picos{0});
     }
     s[Stage::payload_dma] = payload;
@@ -110,7 +114,8 @@ struct Model {
     s[Stage::wire] = wire(kFrameOverhead + (second > 0 ? 0 : extra) + pad(last));
     s[Stage::receive] = h.hca.receive.rx_pipeline + h.hca.context.qpc_hit;
     // WRITE checks the whole range with its first packet, then translates each.
-    s[Stage::scatter] = translate() + h.hca.receive.scatter + (w.is_write() && second == 0 ? h.hca.context.mpt_hit : Picos{0});
+    s[Stage::scatter] =
+        translate() + h.hca.receive.scatter + (w.is_write() && second == 0 ? h.hca.context.mpt_hit : Picos{0});
     if (w.is_write()) {
       s[Stage::visible] = dma_write(last);
     } else {
@@ -125,14 +130,16 @@ struct Model {
     const auto pad = [](std::uint32_t n) { return (n + 3) / 4 * 4; };
     const auto& r = h.hca.receive;
     const std::uint32_t first = std::min(size(), kMtu), second = size() - first;
-    s[Stage::translation] = r.ack_turnaround + h.hca.context.mpt_hit + translate();  // at the responder: range, then address
+    s[Stage::translation] =
+        r.ack_turnaround + h.hca.context.mpt_hit + translate();  // at the responder: range, then address
     const Picos memory = h.memory.dram_latency;
     Picos payload = dma_read(first, memory), tx_wait{0};
     if (second > 0) {
       const Picos later = h.hca.send.packet_interval + translate();
       const Picos first_ready = payload;
       payload = sim::max(later + dma_read(second, memory), first_ready + tlp(kCpldHeader + pad(second)));
-      const Picos port_free = first_ready + h.hca.send.tx_pipeline + frame_time(kFrameOverhead + kAeth + pad(first)) + gap();
+      const Picos port_free =
+          first_ready + h.hca.send.tx_pipeline + frame_time(kFrameOverhead + kAeth + pad(first)) + gap();
       tx_wait = sim::max(port_free - (payload + h.hca.send.tx_pipeline), Picos{0});
     }
     s[Stage::payload_dma] = payload;
@@ -152,7 +159,8 @@ struct Case {
   std::uint32_t size, inline_size;
 };
 std::string case_name(const testing::TestParamInfo<Case>& i) {
-  return std::string(sim::enum_name(i.param.op)) + "_" + std::to_string(i.param.size) + "B" + (i.param.inline_size > 0 ? "_inline" : "");
+  return std::string(sim::enum_name(i.param.op)) + "_" + std::to_string(i.param.size) + "B" +
+         (i.param.inline_size > 0 ? "_inline" : "");
 }
 
 class ClosedForm : public testing::TestWithParam<Case> {};
@@ -178,14 +186,15 @@ TEST_P(ClosedForm, EachStageIsASumOfConfigFields) {
 }
 
 // Two sizes on each side of the inline limit (60) and of the MTU (256).
-INSTANTIATE_TEST_SUITE_P(Rc, ClosedForm,
-                         testing::Values(Case{Op::send_lat, 8, 60}, Case{Op::send_lat, 60, 60}, Case{Op::send_lat, 64, 60},
-                                         Case{Op::send_lat, 128, 60}, Case{Op::send_lat, 200, 0}, Case{Op::send_lat, 256, 0},
-                                         Case{Op::send_lat, 300, 0}, Case{Op::send_lat, 512, 0}, Case{Op::write_lat, 8, 60},
-                                         Case{Op::write_lat, 44, 60}, Case{Op::write_lat, 64, 0}, Case{Op::write_lat, 256, 0},
-                                         Case{Op::write_lat, 300, 0}, Case{Op::write_lat, 512, 0}, Case{Op::read_lat, 8, 0},
-                                         Case{Op::read_lat, 256, 0}, Case{Op::read_lat, 300, 0}, Case{Op::read_lat, 512, 0}),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(
+    Rc, ClosedForm,
+    testing::Values(Case{Op::send_lat, 8, 60}, Case{Op::send_lat, 60, 60}, Case{Op::send_lat, 64, 60},
+                    Case{Op::send_lat, 128, 60}, Case{Op::send_lat, 200, 0}, Case{Op::send_lat, 256, 0},
+                    Case{Op::send_lat, 300, 0}, Case{Op::send_lat, 512, 0}, Case{Op::write_lat, 8, 60},
+                    Case{Op::write_lat, 44, 60}, Case{Op::write_lat, 64, 0}, Case{Op::write_lat, 256, 0},
+                    Case{Op::write_lat, 300, 0}, Case{Op::write_lat, 512, 0}, Case{Op::read_lat, 8, 0},
+                    Case{Op::read_lat, 256, 0}, Case{Op::read_lat, 300, 0}, Case{Op::read_lat, 512, 0}),
+    case_name);
 
 }  // namespace
 }  // namespace sys::test

@@ -40,8 +40,8 @@ CommandUnit::Status CommandUnit::query_hca_cap(Command& c) {
   prm::set(cap, prm::kCapFwRevSub, sub);
   std::uint64_t mac = 0;
   for (const std::uint8_t b : device_.mac) mac = mac << 8 | b;
-  const std::uint64_t guid = caps.node_guid != 0 ? caps.node_guid
-                                                 : (mac >> 24 << 40) | 0xFFFE000000ULL | (mac & 0xFFFFFF);
+  const std::uint64_t guid =
+      caps.node_guid != 0 ? caps.node_guid : (mac >> 24 << 40) | 0xFFFE000000ULL | (mac & 0xFFFFFF);
   prm::set64(cap, prm::kCapNodeGuid, guid);
   prm::set64(cap, prm::kCapMac, mac);
   prm::set(cap, prm::kCapNumCompVectors, caps.comp_vectors);
@@ -92,9 +92,11 @@ CommandUnit::Status CommandUnit::set_roce_address(Command& c) {
   if (device_.roce_addresses.size() <= index) device_.roce_addresses.resize(index + 1);
   RoceAddress& a = device_.roce_addresses[index];
   std::memcpy(a.gid.data(), c.in.data() + prm::kRoceAddressGid, a.gid.size());
-  const std::uint32_t high = prm::get(c.in.data(), prm::kRoceAddressMacHigh), low = prm::get(c.in.data(), prm::kRoceAddressMacLow);
-  a.mac = {static_cast<std::uint8_t>(high >> 8), static_cast<std::uint8_t>(high), static_cast<std::uint8_t>(low >> 24),
-           static_cast<std::uint8_t>(low >> 16), static_cast<std::uint8_t>(low >> 8), static_cast<std::uint8_t>(low)};
+  const std::uint32_t high = prm::get(c.in.data(), prm::kRoceAddressMacHigh),
+                      low = prm::get(c.in.data(), prm::kRoceAddressMacLow);
+  a.mac = {static_cast<std::uint8_t>(high >> 8), static_cast<std::uint8_t>(high),
+           static_cast<std::uint8_t>(low >> 24), static_cast<std::uint8_t>(low >> 16),
+           static_cast<std::uint8_t>(low >> 8),  static_cast<std::uint8_t>(low)};
   a.version = static_cast<std::uint8_t>(prm::get(c.in.data(), prm::kRoceAddressVersion));
   return prm::kCmdOk;
 }

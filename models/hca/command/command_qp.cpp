@@ -18,20 +18,28 @@ constexpr std::uint32_t bit(QpState s) { return 1U << static_cast<unsigned>(s); 
 constexpr std::uint32_t kAnyState = 0xFF;
 Transition transition_of(std::uint16_t opcode) {
   switch (opcode) {
-    case prm::kRst2Init: return {QpState::init, bit(QpState::reset)};
-    case prm::kInit2Init: return {QpState::init, bit(QpState::init)};
-    case prm::kInit2Rtr: return {QpState::rtr, bit(QpState::init)};
-    case prm::kRtr2Rts: return {QpState::rts, bit(QpState::rtr)};
-    case prm::kRts2Rts: return {QpState::rts, bit(QpState::rts)};
-    case prm::kQp2Err: return {QpState::err, kAnyState & ~bit(QpState::reset)};
-    default: return {QpState::reset, kAnyState};
+    case prm::kRst2Init:
+      return {QpState::init, bit(QpState::reset)};
+    case prm::kInit2Init:
+      return {QpState::init, bit(QpState::init)};
+    case prm::kInit2Rtr:
+      return {QpState::rtr, bit(QpState::init)};
+    case prm::kRtr2Rts:
+      return {QpState::rts, bit(QpState::rtr)};
+    case prm::kRts2Rts:
+      return {QpState::rts, bit(QpState::rts)};
+    case prm::kQp2Err:
+      return {QpState::err, kAnyState & ~bit(QpState::reset)};
+    default:
+      return {QpState::reset, kAnyState};
   }
 }
 
 wire::Mac mac_of(const std::byte* path) {
   const std::uint32_t high = prm::get(path, prm::kAdsRmacHigh), low = prm::get(path, prm::kAdsRmacLow);
-  return {static_cast<std::uint8_t>(high >> 8), static_cast<std::uint8_t>(high), static_cast<std::uint8_t>(low >> 24),
-          static_cast<std::uint8_t>(low >> 16), static_cast<std::uint8_t>(low >> 8), static_cast<std::uint8_t>(low)};
+  return {static_cast<std::uint8_t>(high >> 8), static_cast<std::uint8_t>(high),
+          static_cast<std::uint8_t>(low >> 24), static_cast<std::uint8_t>(low >> 16),
+          static_cast<std::uint8_t>(low >> 8),  static_cast<std::uint8_t>(low)};
 }
 
 }  // namespace
@@ -65,10 +73,12 @@ CommandUnit::Status CommandUnit::create_qp(Command& c) {
   std::memcpy(qp->image.data(), qpc, qp->image.size());
   const std::uint64_t bytes = std::uint64_t{qp->sq_offset} + qp->sq_wqebbs * prm::kWqebb + qp->buffer.offset;
   const std::uint64_t page = 1ULL << qp->buffer.log_page;
-  const bool sane = qp->sq_wqebbs <= 1U << device_.config.caps.log_max_qp_sz && qp->rq_wqes <= 1U << device_.config.caps.log_max_qp_sz &&
+  const bool sane = qp->sq_wqebbs <= 1U << device_.config.caps.log_max_qp_sz &&
+                    qp->rq_wqes <= 1U << device_.config.caps.log_max_qp_sz &&
                     qp->rq_stride <= device_.config.caps.max_wqe_sz_rq;
   Status status = prm::kCmdOk;
-  if (!sane || !read_pages(c, prm::kCreateQpPas, (bytes + page - 1) >> qp->buffer.log_page, qp->buffer)) status = prm::kCmdBadParam;
+  if (!sane || !read_pages(c, prm::kCreateQpPas, (bytes + page - 1) >> qp->buffer.log_page, qp->buffer))
+    status = prm::kCmdBadParam;
   else if (!device_.icm.reserve(IcmTable::qpc, qpn)) status = prm::kCmdNoRes;
   if (status != prm::kCmdOk) {
     device_.qps.destroy(qpn);
@@ -168,7 +178,8 @@ bool CommandUnit::apply_qpc(Qp& qp, const std::byte* qpc, std::uint16_t opcode, 
     qp.ack_timeout = static_cast<std::uint8_t>(prm::get(path, prm::kAdsAckTimeout));
     qp.retry_count = qp.retries_left = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcRetryCount));
     qp.rnr_retry = qp.rnr_left = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcRnrRetry));
-    qp.max_rd_atomic = (optional & prm::kOptSraMax) != 0 || sra != 0 ? static_cast<std::uint8_t>(1U << sra) : std::uint8_t{1};
+    qp.max_rd_atomic =
+        (optional & prm::kOptSraMax) != 0 || sra != 0 ? static_cast<std::uint8_t>(1U << sra) : std::uint8_t{1};
     copy(prm::kQpcNextSendPsn);
     copy(prm::kQpcRetryCount);
     copy(prm::kQpcRnrRetry);

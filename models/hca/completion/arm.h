@@ -22,8 +22,9 @@ constexpr ArmRequest decode_arm(std::uint32_t word) {
 
 /// cqc.st code of an arm state.
 constexpr std::uint32_t cqc_state(ArmState s) {
-  return s == ArmState::armed ? prm::kCqStateArmed
-         : s == ArmState::armed_solicited ? prm::kCqStateSolicitedArmed : prm::kCqStateFired;
+  return s == ArmState::armed             ? prm::kCqStateArmed
+         : s == ArmState::armed_solicited ? prm::kCqStateSolicitedArmed
+                                          : prm::kCqStateFired;
 }
 
 /// Applies an arm. An arm that repeats the sequence number of an event that has already fired is a duplicate that crossed

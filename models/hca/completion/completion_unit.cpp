@@ -12,13 +12,20 @@
 
 namespace hca {
 
-CompletionUnit::CompletionUnit(sim::Context& context, const CompletionConfig& config, const ContextConfig& context_config,
-                               DmaEngine& dma, Icm& icm, ObjectTable<Cq>& cqs, EventUnit& events, std::int32_t host,
-                               const std::string& path)
-    : context_(context), config_(config), context_config_(context_config), dma_(dma), cqs_(cqs), events_(events),
+CompletionUnit::CompletionUnit(sim::Context& context, const CompletionConfig& config,
+                               const ContextConfig& context_config, DmaEngine& dma, Icm& icm, ObjectTable<Cq>& cqs,
+                               EventUnit& events, std::int32_t host, const std::string& path)
+    : context_(context),
+      config_(config),
+      context_config_(context_config),
+      dma_(dma),
+      cqs_(cqs),
+      events_(events),
       cqc_(context, dma, icm, IcmTable::cqc, context_config.cqc_entries, 1, &encode_cqc, this, host, path + ".cqc"),
-      trace_(context, host, path), cqes_(context.stats.counter(path + ".cqes")),
-      overruns_(context.stats.counter(path + ".cq_overruns")), lost_(context.stats.counter(path + ".cqes_lost")) {}
+      trace_(context, host, path),
+      cqes_(context.stats.counter(path + ".cqes")),
+      overruns_(context.stats.counter(path + ".cq_overruns")),
+      lost_(context.stats.counter(path + ".cqes_lost")) {}
 
 void CompletionUnit::encode_cqc(void* self, std::uint32_t index, std::byte* out) {
   const Cq* cq = static_cast<CompletionUnit*>(self)->cqs_.find(index);
@@ -59,8 +66,9 @@ sim::Flow CompletionUnit::write(Cq& cq) {
     if (cqe.solicited) view->op_own |= 2;
     if (cq.tags != nullptr) cq.tags->publish(cq.producer, cqe.cause.msg);
     if (cqe.cause.critical) context_.journeys.mark(cqe.cause.msg, sim::Stage::cqe_write, context_.now());
-    const std::uint64_t span = trace_.span(points::cqe, cqe.cause, cqe.since, cqe.since, context_.now(), cq.cqn, cqe.qpn,
-                                           view->op_own >> 4, reinterpret_cast<const mlx5_err_cqe*>(view)->syndrome);
+    const std::uint64_t span =
+        trace_.span(points::cqe, cqe.cause, cqe.since, cqe.since, context_.now(), cq.cqn, cqe.qpn, view->op_own >> 4,
+                    reinterpret_cast<const mlx5_err_cqe*>(view)->syndrome);
     sim::trace::Cause cause = cqe.cause;
     if (span != 0) cause.parent = span;
     dma_.write_inline(cq.buffer.at(std::uint64_t{cq.producer & (size - 1)} * 64), cqe.bytes, cause);
@@ -121,7 +129,8 @@ void CompletionUnit::arm(std::uint32_t high, std::uint32_t cqn) {
   Cq* cq = cqs_.find(cqn & 0xFFFFFF);
   if (cq == nullptr || cq->overflow) return;
   const ArmRequest request = decode_arm(high);
-  trace_.instant(points::cq_doorbell, {}, context_.now(), cq->cqn, request.ci, request.sn, request.solicited_only ? 1 : 0);
+  trace_.instant(points::cq_doorbell, {}, context_.now(), cq->cqn, request.ci, request.sn,
+                 request.solicited_only ? 1 : 0);
   if (!take_arm(*cq, request)) return;
   if (!config_.arm_checks_pi) return;
   const std::uint32_t ci = cq->producer - ((cq->producer - request.ci) & 0xFFFFFF);

@@ -19,8 +19,9 @@ struct CqFailureSink {
 
 class CompletionUnit {
  public:
-  CompletionUnit(sim::Context& context, const CompletionConfig& config, const ContextConfig& context_config, DmaEngine& dma,
-                 Icm& icm, ObjectTable<Cq>& cqs, EventUnit& events, std::int32_t host, const std::string& path);
+  CompletionUnit(sim::Context& context, const CompletionConfig& config, const ContextConfig& context_config,
+                 DmaEngine& dma, Icm& icm, ObjectTable<Cq>& cqs, EventUnit& events, std::int32_t host,
+                 const std::string& path);
   sim::Context& context() { return context_; }
   void bind(CqFailureSink& sink) { failures_ = &sink; }
 

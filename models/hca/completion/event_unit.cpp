@@ -12,8 +12,13 @@ namespace hca {
 
 EventUnit::EventUnit(sim::Context& context, const CompletionConfig& config, DmaEngine& dma, ObjectTable<Eq>& eqs,
                      std::int32_t host, const std::string& path)
-    : context_(context), config_(config), dma_(dma), eqs_(eqs), trace_(context, host, path),
-      eqes_(context.stats.counter(path + ".eqes")), interrupts_(context.stats.counter(path + ".interrupts")),
+    : context_(context),
+      config_(config),
+      dma_(dma),
+      eqs_(eqs),
+      trace_(context, host, path),
+      eqes_(context.stats.counter(path + ".eqes")),
+      interrupts_(context.stats.counter(path + ".interrupts")),
       overruns_(context.stats.counter(path + ".eq_overruns")) {}
 
 void EventUnit::completion(std::uint32_t eqn, std::uint32_t cqn, sim::trace::Cause cause) {

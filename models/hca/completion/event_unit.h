@@ -13,8 +13,8 @@ namespace hca {
 
 class EventUnit {
  public:
-  EventUnit(sim::Context& context, const CompletionConfig& config, DmaEngine& dma, ObjectTable<Eq>& eqs, std::int32_t host,
-            const std::string& path);
+  EventUnit(sim::Context& context, const CompletionConfig& config, DmaEngine& dma, ObjectTable<Eq>& eqs,
+            std::int32_t host, const std::string& path);
   sim::Context& context() { return context_; }
 
   /// COMP event of a CQ on its EQ.

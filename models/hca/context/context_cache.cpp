@@ -10,9 +10,18 @@
 namespace hca {
 
 ContextCache::ContextCache(sim::Context& context, DmaEngine& dma, Icm& icm, IcmTable table, std::uint32_t entries,
-                           std::uint32_t line, EncodeFn encode, void* encode_ctx, std::int32_t host, const std::string& path)
-    : context_(context), dma_(dma), icm_(icm), table_(table), line_(line), encode_(encode), encode_ctx_(encode_ctx), trace_(context, host, path),
-      hits_(context.stats.counter(path + ".hits")), misses_(context.stats.counter(path + ".misses")),
+                           std::uint32_t line, EncodeFn encode, void* encode_ctx, std::int32_t host,
+                           const std::string& path)
+    : context_(context),
+      dma_(dma),
+      icm_(icm),
+      table_(table),
+      line_(line),
+      encode_(encode),
+      encode_ctx_(encode_ctx),
+      trace_(context, host, path),
+      hits_(context.stats.counter(path + ".hits")),
+      misses_(context.stats.counter(path + ".misses")),
       evictions_(context.stats.counter(path + ".evictions")) {
   assoc_ = std::min(entries, 8U);
   const std::uint32_t sets = std::bit_floor(std::max(1U, entries / assoc_));
@@ -39,7 +48,8 @@ ContextCache::Way* ContextCache::place(std::uint32_t key) {
       sim::BufferRef image = context_.buffers.make(bytes);
       std::fill_n(image.data(), bytes, std::byte{0});
       const std::uint32_t first = (victim->key - 1) * line_;
-      for (std::uint32_t i = 0; i < line_; ++i) encode_(encode_ctx_, first + i, image.data() + i * icm_entry_size(table_));
+      for (std::uint32_t i = 0; i < line_; ++i)
+        encode_(encode_ctx_, first + i, image.data() + i * icm_entry_size(table_));
       dma_.write(icm_.address(table_, first), bytes, image, 0, {});
     }
   }

@@ -19,8 +19,8 @@ class ContextCache {
   using EncodeFn = void (*)(void* ctx, std::uint32_t index, std::byte* out);
 
   /// `entries` cached items of `table`, 8 ways (fewer when smaller). `line` entries are fetched together.
-  ContextCache(sim::Context& context, DmaEngine& dma, Icm& icm, IcmTable table, std::uint32_t entries, std::uint32_t line,
-               EncodeFn encode, void* encode_ctx, std::int32_t host, const std::string& path);
+  ContextCache(sim::Context& context, DmaEngine& dma, Icm& icm, IcmTable table, std::uint32_t entries,
+               std::uint32_t line, EncodeFn encode, void* encode_ctx, std::int32_t host, const std::string& path);
   sim::Context& context() { return context_; }
 
   /// True if the entry is on chip; marks it used. The fast path of every look-up.
@@ -50,7 +50,9 @@ class ContextCache {
     bool dirty = false;
     std::uint64_t used = 0;
   };
-  std::size_t set_of(std::uint32_t key) const { return static_cast<std::size_t>(std::uint64_t{key * 0x9E3779B1U} >> set_shift_); }
+  std::size_t set_of(std::uint32_t key) const {
+    return static_cast<std::size_t>(std::uint64_t{key * 0x9E3779B1U} >> set_shift_);
+  }
   Way* find(std::uint32_t key);
   Way* place(std::uint32_t key);
 

@@ -77,15 +77,15 @@ struct Cq {
   unsigned log_size = 0;
   std::uint32_t eqn = 0;
   memory::Iova dbr;
-  std::uint32_t producer = 0;         ///< counts CQEs, never wrapped
-  std::uint32_t consumer = 0;         ///< last value known from the doorbell record or an arm doorbell, extended to 32 bits
-  std::uint32_t last_solicited = 0;   ///< producer count after the latest solicited CQE
+  std::uint32_t producer = 0;  ///< counts CQEs, never wrapped
+  std::uint32_t consumer = 0;  ///< last value known from the doorbell record or an arm doorbell, extended to 32 bits
+  std::uint32_t last_solicited = 0;  ///< producer count after the latest solicited CQE
   bool ignore_overrun = false, overflow = false;
   ArmState arm = ArmState::fired;
   std::uint32_t arm_sn = 0;
   bool fired_since_arm = false;
-  bool writing = false;               ///< a flow is posting CQEs
-  bool refreshing = false;            ///< the consumer index is being read ahead of need
+  bool writing = false;     ///< a flow is posting CQEs
+  bool refreshing = false;  ///< the consumer index is being read ahead of need
   sim::Ring<PendingCqe> pending;
   sim::Tags* tags = nullptr;
   std::array<std::byte, prm::kCqcSize> image{};
@@ -93,17 +93,17 @@ struct Cq {
 
 /// A send WQE that has been started and not yet completed.
 struct SentWqe {
-  std::uint16_t index = 0;            ///< WQEBB index
-  std::uint8_t opcode = 0;            ///< prm send opcode
+  std::uint16_t index = 0;  ///< WQEBB index
+  std::uint8_t opcode = 0;  ///< prm send opcode
   std::uint8_t ds = 0;
   bool signaled = false, solicited = false;
-  bool data_arrived = false;          ///< READ: all response bytes are placed
-  bool no_packet = false;             ///< NOP
+  bool data_arrived = false;                            ///< READ: all response bytes are placed
+  bool no_packet = false;                               ///< NOP
   std::uint8_t failed_syndrome = 0, failed_vendor = 0;  ///< reported when every earlier WQE has completed
-  std::uint32_t length = 0;           ///< message bytes
+  std::uint32_t length = 0;                             ///< message bytes
   Psn first_psn, last_psn;
-  std::uint32_t response_bytes = 0;   ///< READ: bytes received so far
-  sim::BufferRef wqe;                 ///< READ: the WQE, for its scatter list
+  std::uint32_t response_bytes = 0;  ///< READ: bytes received so far
+  sim::BufferRef wqe;                ///< READ: the WQE, for its scatter list
   std::uint32_t wqe_offset = 0;
   sim::MsgId msg = 0;
   sim::Picos start{0};
@@ -118,12 +118,12 @@ struct OutPacket {
   sim::Ptr<OutPacket> self;
   fabric::PacketPtr packet;
   wire::Headers headers;
-  Qp* qp = nullptr;                   ///< valid while `queued`
+  Qp* qp = nullptr;  ///< valid while `queued`
   OutQueue* queue = nullptr;
-  std::uint32_t buffer_bytes = 0;     ///< credit of the transmit buffer to give back
-  std::uint16_t reads = 0;            ///< payload reads outstanding
+  std::uint32_t buffer_bytes = 0;  ///< credit of the transmit buffer to give back
+  std::uint16_t reads = 0;         ///< payload reads outstanding
   bool failed = false, queued = false;
-  bool last = false;                  ///< last packet of its message: charges the journey
+  bool last = false;  ///< last packet of its message: charges the journey
   sim::Picos enqueued{0};
 };
 
@@ -171,53 +171,53 @@ struct Qp {
   std::uint32_t mtu = 1024;
 
   // Requester
-  std::uint16_t sq_pi = 0, sq_ci = 0;        ///< WQEBB counters: posted, started
-  bool sending = false;                      ///< a flow serves the SQ
-  bool sq_error = false;                     ///< no new WQE starts; the rest is flushed
-  Psn next_psn;                              ///< of the next new packet
-  Psn unacked_psn;                           ///< oldest without an acknowledgement
-  Psn send_psn;                              ///< next to transmit; behind next_psn while retransmitting
+  std::uint16_t sq_pi = 0, sq_ci = 0;  ///< WQEBB counters: posted, started
+  bool sending = false;                ///< a flow serves the SQ
+  bool sq_error = false;               ///< no new WQE starts; the rest is flushed
+  Psn next_psn;                        ///< of the next new packet
+  Psn unacked_psn;                     ///< oldest without an acknowledgement
+  Psn send_psn;                        ///< next to transmit; behind next_psn while retransmitting
   sim::Ring<SentWqe> sent;
   std::uint32_t reads_outstanding = 0;
   std::uint8_t max_rd_atomic = 0, retry_count = 0, rnr_retry = 0, retries_left = 0, rnr_left = 0, ack_timeout = 0;
   sim::Picos ack_deadline = sim::kNever, rnr_until{0}, next_wqe_at{0};
   bool timer_scheduled = false, rnr_waiting = false;
-  std::uint32_t rewinds = 0;                 ///< grows when retransmission restarts: a flow in mid-message gives up
+  std::uint32_t rewinds = 0;  ///< grows when retransmission restarts: a flow in mid-message gives up
   OutQueue requests;
   sim::Ring<RxPtr> rx_responses;
-  bool taking_responses = false;             ///< a flow serves rx_responses
-  sim::BufferRef current;                    ///< WQE at sq_ci, once fetched
+  bool taking_responses = false;  ///< a flow serves rx_responses
+  sim::BufferRef current;         ///< WQE at sq_ci, once fetched
   std::uint32_t current_offset = 0;
   bool current_valid = false;
-  sim::BufferRef prefetched;                 ///< send WQEBBs read ahead
+  sim::BufferRef prefetched;  ///< send WQEBBs read ahead
   std::uint16_t prefetch_first = 0, prefetch_count = 0;
 
   // Responder
   Psn expected_psn;
   std::uint32_t msn = 0;
-  bool nak_sent = false;                     ///< stay silent until an in-sequence packet arrives
+  bool nak_sent = false;  ///< stay silent until an in-sequence packet arrives
   std::uint8_t min_rnr_timer = 0;
   bool rre = false, rwe = false;
   std::uint8_t max_dest_rd_atomic = 0;
-  sim::Ring<RxPtr> rx;                       ///< request packets
-  bool receiving = false;                    ///< a flow serves rx
-  std::uint8_t rx_kind = 0xFF;               ///< operation in progress: opcode of its FIRST packet, 0xFF none
-  std::uint64_t rx_va = 0;                   ///< WRITE: next address
+  sim::Ring<RxPtr> rx;          ///< request packets
+  bool receiving = false;       ///< a flow serves rx
+  std::uint8_t rx_kind = 0xFF;  ///< operation in progress: opcode of its FIRST packet, 0xFF none
+  std::uint64_t rx_va = 0;      ///< WRITE: next address
   std::uint32_t rx_rkey = 0, rx_left = 0, rx_bytes = 0;
-  RqWqe rx_wqe;                              ///< SEND: its receive WQE
+  RqWqe rx_wqe;  ///< SEND: its receive WQE
   bool rx_wqe_valid = false;
-  bool rnr_nak_sent = false;                 ///< later packets of the burst stay unanswered (S-RC-15)
+  bool rnr_nak_sent = false;  ///< later packets of the burst stay unanswered (S-RC-15)
   sim::Ring<RqWqe> rq_ready;
-  std::uint32_t rq_ci = 0;                   ///< receive WQEs fetched
-  std::uint16_t rq_pi = 0;                   ///< producer index last read from the doorbell record
+  std::uint32_t rq_ci = 0;  ///< receive WQEs fetched
+  std::uint16_t rq_pi = 0;  ///< producer index last read from the doorbell record
   bool rq_refilling = false, flushing_receives = false;
-  sim::Signal rq_refilled;                   ///< a read-ahead has ended
+  sim::Signal rq_refilled;  ///< a read-ahead has ended
   sim::Ring<ResponseJob> responses;
   bool responding = false;
   OutQueue response_packets;
 
   // Cold: set by commands
-  QueueBuffer buffer;                        ///< RQ at 0, SQ behind it
+  QueueBuffer buffer;  ///< RQ at 0, SQ behind it
   std::uint32_t sq_offset = 0, sq_wqebbs = 0, rq_wqes = 0, rq_stride = 0;
   memory::Iova dbr;
   std::uint32_t cqn_send = 0, cqn_recv = 0, user_index = 0;
@@ -226,7 +226,7 @@ struct Qp {
   wire::Gid remote_gid{};
   std::uint16_t pkey = 0xFFFF;
   sim::Tags* tags = nullptr;
-  std::uint32_t generation = 0;              ///< grows at RESET and destroy: flows of an earlier life end
+  std::uint32_t generation = 0;  ///< grows at RESET and destroy: flows of an earlier life end
   std::array<std::byte, prm::kQpcSize> image{};
 };
 

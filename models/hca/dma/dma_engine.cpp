@@ -11,10 +11,16 @@
 namespace hca {
 
 DmaEngine::DmaEngine(sim::Context& context, const DmaConfig& config, std::int32_t host, const std::string& path)
-    : context_(context), config_(config), tag_read_(config.tags), tag_bytes_(config.tags),
-      trace_(context, host, path), reads_count_(context.stats.counter(path + ".reads")),
-      read_bytes_(context.stats.counter(path + ".read_bytes")), write_bytes_(context.stats.counter(path + ".write_bytes")),
-      failures_(context.stats.counter(path + ".failed_reads")), busy_(context.stats.busy(path + ".issue")) {
+    : context_(context),
+      config_(config),
+      tag_read_(config.tags),
+      tag_bytes_(config.tags),
+      trace_(context, host, path),
+      reads_count_(context.stats.counter(path + ".reads")),
+      read_bytes_(context.stats.counter(path + ".read_bytes")),
+      write_bytes_(context.stats.counter(path + ".write_bytes")),
+      failures_(context.stats.counter(path + ".failed_reads")),
+      busy_(context.stats.busy(path + ".issue")) {
   for (std::uint32_t t = config.tags; t-- > 0;) free_tags_.push_back(static_cast<std::uint16_t>(t));
 }
 
@@ -28,8 +34,8 @@ std::uint32_t DmaEngine::take_read() {
   return r;
 }
 
-void DmaEngine::read(memory::Iova at, std::uint32_t n, sim::BufferRef dst, std::uint32_t offset, sim::trace::Cause cause,
-                     DoneFn fn, void* ctx, std::uint64_t arg) {
+void DmaEngine::read(memory::Iova at, std::uint32_t n, sim::BufferRef dst, std::uint32_t offset,
+                     sim::trace::Cause cause, DoneFn fn, void* ctx, std::uint64_t arg) {
   SIM_CHECK(n > 0, "empty DMA read");
   const std::uint32_t r = take_read();
   reads_[r] = {fn, ctx, arg, n, false, cause, context_.now(), 0};

@@ -49,11 +49,14 @@ class DmaEngine {
     bool await_ready() const noexcept { return n == 0; }
     void await_suspend(std::coroutine_handle<> h) {
       waiter = h;
-      dma.read(at, n, dst, offset, cause, [](void* self, std::uint64_t, DmaStatus s) {
-        auto* f = static_cast<Fetch*>(self);
-        f->status = s;
-        f->waiter.resume();
-      }, this);
+      dma.read(
+          at, n, dst, offset, cause,
+          [](void* self, std::uint64_t, DmaStatus s) {
+            auto* f = static_cast<Fetch*>(self);
+            f->status = s;
+            f->waiter.resume();
+          },
+          this);
     }
     DmaStatus await_resume() const noexcept { return status; }
   };
@@ -70,17 +73,17 @@ class DmaEngine {
     DoneFn fn = nullptr;
     void* ctx = nullptr;
     std::uint64_t arg = 0;
-    std::uint32_t remaining = 0;   // bytes of the request not yet completed
+    std::uint32_t remaining = 0;  // bytes of the request not yet completed
     bool failed = false;
     sim::trace::Cause cause;
     sim::Picos start{0};
     std::uint32_t next_free = 0;
   };
-  struct Job {                     // TLP waiting for its issue slot
+  struct Job {  // TLP waiting for its issue slot
     pcie::TlpPtr tlp;
-    std::uint32_t read = 0;        // index of its Read, for MRd
+    std::uint32_t read = 0;  // index of its Read, for MRd
     sim::Picos not_before{0};
-    std::uint16_t vector = 0;      // MSI-X when tlp is empty
+    std::uint16_t vector = 0;  // MSI-X when tlp is empty
     sim::trace::Cause cause;
   };
   std::uint32_t take_read();
@@ -97,7 +100,7 @@ class DmaEngine {
   std::vector<std::uint32_t> tag_bytes_;
   sim::Ring<Job> posted_, reads_waiting_;
   sim::Picos next_issue_{0};
-  sim::Picos pump_at_ = sim::kNever;     // earliest scheduled pump()
+  sim::Picos pump_at_ = sim::kNever;  // earliest scheduled pump()
   std::uint32_t in_flight_ = 0;
   sim::trace::Source trace_;
   sim::Counter& reads_count_;

@@ -11,13 +11,18 @@ namespace hca {
 
 Translation::Translation(sim::Context& context, const ContextConfig& config, DmaEngine& dma, Icm& icm,
                          ObjectTable<Mkey>& mkeys, std::int32_t host, const std::string& path)
-    : context_(context), config_(config), icm_(icm), mkeys_(mkeys),
+    : context_(context),
+      config_(config),
+      icm_(icm),
+      mkeys_(mkeys),
       mpt_(context, dma, icm, IcmTable::mpt, config.mpt_entries, 1, &encode_mpt, this, host, path + ".mpt"),
       mtt_(context, dma, icm, IcmTable::mtt, config.mtt_lines, 8, &encode_mtt, this, host, path + ".mtt"),
-      trace_(context, host, path), faults_(context.stats.counter(path + ".faults")) {}
+      trace_(context, host, path),
+      faults_(context.stats.counter(path + ".faults")) {}
 
 void Translation::encode_mpt(void* self, std::uint32_t index, std::byte* out) {
-  if (const Mkey* m = static_cast<Translation*>(self)->mkeys_.find(index)) std::copy(m->image.begin(), m->image.end(), out);
+  if (const Mkey* m = static_cast<Translation*>(self)->mkeys_.find(index))
+    std::copy(m->image.begin(), m->image.end(), out);
 }
 
 void Translation::encode_mtt(void* self, std::uint32_t index, std::byte* out) {
@@ -25,8 +30,8 @@ void Translation::encode_mtt(void* self, std::uint32_t index, std::byte* out) {
   if (index < table.size()) prm::set64(out, 0, table[index].v);
 }
 
-Fault Translation::permitted(const Mkey* m, std::uint32_t key, std::uint64_t va, std::uint64_t length, MkeyAccess access,
-                             std::uint32_t pd, std::uint32_t qpn) {
+Fault Translation::permitted(const Mkey* m, std::uint32_t key, std::uint64_t va, std::uint64_t length,
+                             MkeyAccess access, std::uint32_t pd, std::uint32_t qpn) {
   if (m == nullptr || !m->allocated || m->free || m->variant != (key & 0xFF)) return Fault::key;
   if (m->qpn != 0xFFFFFF && m->qpn != qpn) return Fault::key;
   if (m->pd != pd) return Fault::pd;

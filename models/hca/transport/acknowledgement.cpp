@@ -35,10 +35,18 @@ sim::Flow Requester::take_responses(Qp& qp) {
     }
     const std::uint8_t syndrome = rx->parsed.headers.aeth.syndrome;
     switch (wire::aeth_kind(syndrome)) {
-      case wire::AethKind::ack: on_ack(qp, *rx); break;
-      case wire::AethKind::rnr_nak: on_rnr_nak(qp, *rx, wire::aeth_value(syndrome)); break;
-      case wire::AethKind::nak: on_nak(qp, *rx, syndrome); break;
-      case wire::AethKind::reserved: stale_.add(); break;
+      case wire::AethKind::ack:
+        on_ack(qp, *rx);
+        break;
+      case wire::AethKind::rnr_nak:
+        on_rnr_nak(qp, *rx, wire::aeth_value(syndrome));
+        break;
+      case wire::AethKind::nak:
+        on_nak(qp, *rx, syndrome);
+        break;
+      case wire::AethKind::reserved:
+        stale_.add();
+        break;
     }
   }
   qp.taking_responses = false;
@@ -111,8 +119,8 @@ sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
     const auto g = cursor.next(n - done);
     SIM_CHECK(g.has_value(), "READ scatter list shorter than its length");
     Extents to;
-    const Fault fault = co_await translation_.translate(g->lkey, g->va, g->length, MkeyAccess::local_write, qp.pd, qp.qpn,
-                                                        cause, to);
+    const Fault fault =
+        co_await translation_.translate(g->lkey, g->va, g->length, MkeyAccess::local_write, qp.pd, qp.qpn, cause, to);
     if (life != qp.generation) co_return;
     if (fault != Fault::none) {
       if (SentWqe* culprit = find(qp, psn)) {
@@ -158,9 +166,15 @@ void Requester::on_nak(Qp& qp, const RxPacket& rx, std::uint8_t syndrome) {
       sequence_naks_.add();
       retry(qp, psn, 1);
       break;
-    case wire::kNakRemoteAccess: fail_oldest(qp, prm::kSynRemoteAccess, kVendorRemoteAccess); break;
-    case wire::kNakRemoteOperational: fail_oldest(qp, prm::kSynRemoteOp, kVendorRemoteOp); break;
-    default: fail_oldest(qp, prm::kSynRemoteInvalReq, kVendorRemoteInvalid); break;
+    case wire::kNakRemoteAccess:
+      fail_oldest(qp, prm::kSynRemoteAccess, kVendorRemoteAccess);
+      break;
+    case wire::kNakRemoteOperational:
+      fail_oldest(qp, prm::kSynRemoteOp, kVendorRemoteOp);
+      break;
+    default:
+      fail_oldest(qp, prm::kSynRemoteInvalReq, kVendorRemoteInvalid);
+      break;
   }
 }
 
@@ -204,7 +218,8 @@ void Requester::post_success(Qp& qp, const SentWqe& s) {
   c->wqe_counter = prm::be16(s.index);
   c->op_own = MLX5_CQE_REQ << 4;
   // A SEND's journey ends at the receiver: its own completion is not on the critical path.
-  const bool ends_here = s.opcode != MLX5_OPCODE_SEND && s.opcode != MLX5_OPCODE_SEND_IMM && s.opcode != MLX5_OPCODE_SEND_INVAL;
+  const bool ends_here =
+      s.opcode != MLX5_OPCODE_SEND && s.opcode != MLX5_OPCODE_SEND_IMM && s.opcode != MLX5_OPCODE_SEND_INVAL;
   cqe.cause = {s.msg, 0, ends_here};
   cqe.qpn = qp.qpn;
   completions_.post(qp.cqn_send, std::move(cqe));

@@ -53,13 +53,17 @@ void QpEngine::state_changed(Qp& qp, QpState from) {
         responder_->flush(qp);
       }
       break;
-    case QpState::rts: requester_->kick(qp); break;
-    default: break;
+    case QpState::rts:
+      requester_->kick(qp);
+      break;
+    default:
+      break;
   }
 }
 
 bool QpEngine::idle(const Qp& qp) const {
-  return !qp.sending && !qp.taking_responses && !qp.receiving && !qp.responding && !qp.rq_refilling && !qp.flushing_receives;
+  return !qp.sending && !qp.taking_responses && !qp.receiving && !qp.responding && !qp.rq_refilling &&
+         !qp.flushing_receives;
 }
 
 }  // namespace hca

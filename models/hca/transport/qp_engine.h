@@ -15,7 +15,10 @@ namespace hca {
 class QpEngine final : public QpControl, public TransportSink, public PayloadFailureSink, public CqFailureSink {
  public:
   QpEngine(Device& device, EventUnit& events, const std::string& path);
-  void bind(Requester& requester, Responder& responder) { requester_ = &requester; responder_ = &responder; }
+  void bind(Requester& requester, Responder& responder) {
+    requester_ = &requester;
+    responder_ = &responder;
+  }
 
   void enter_error(Qp& qp) override;
   void queue_unreadable(Qp& qp) override;

@@ -15,10 +15,20 @@ void Responder::post_receive(Qp& qp, const RxPacket& rx) {
   PendingCqe cqe;
   auto* c = reinterpret_cast<mlx5_cqe64*>(cqe.bytes.data());
   switch (operation) {
-    case wire::kSendLastImm: case wire::kSendOnlyImm: code = MLX5_CQE_RESP_SEND_IMM; break;
-    case wire::kSendLastInvalidate: case wire::kSendOnlyInvalidate: code = MLX5_CQE_RESP_SEND_INV; break;
-    case wire::kWriteLastImm: case wire::kWriteOnlyImm: code = MLX5_CQE_RESP_WR_IMM; break;
-    default: break;
+    case wire::kSendLastImm:
+    case wire::kSendOnlyImm:
+      code = MLX5_CQE_RESP_SEND_IMM;
+      break;
+    case wire::kSendLastInvalidate:
+    case wire::kSendOnlyInvalidate:
+      code = MLX5_CQE_RESP_SEND_INV;
+      break;
+    case wire::kWriteLastImm:
+    case wire::kWriteOnlyImm:
+      code = MLX5_CQE_RESP_WR_IMM;
+      break;
+    default:
+      break;
   }
   if (code == MLX5_CQE_RESP_SEND_INV) c->imm_inval_pkey = prm::be32(rx.parsed.headers.invalidate_rkey);
   else if (code != MLX5_CQE_RESP_SEND) std::memcpy(&c->imm_inval_pkey, &rx.parsed.headers.immediate, 4);
@@ -53,7 +63,8 @@ void Responder::post_receive_error(Qp& qp, std::uint8_t syndrome, std::uint8_t v
   completions_.post(qp.cqn_recv, std::move(cqe));
 }
 
-void Responder::refuse(Qp& qp, const RxPacket& rx, std::uint8_t nak, prm::EventType event, std::uint8_t receive_syndrome) {
+void Responder::refuse(Qp& qp, const RxPacket& rx, std::uint8_t nak, prm::EventType event,
+                       std::uint8_t receive_syndrome) {
   naks_.add();
   trace_.instant(points::nak, rx.packet->cause, device_.context.now(), qp.qpn, rx.bth().psn.value(), nak);
   answer(qp, {ResponseJob::ack, nak, rx.bth().psn, qp.msn, 0, 0, 0, {}});
@@ -74,7 +85,8 @@ sim::Flow Responder::flush_receives(Qp& qp) {
   const std::uint32_t life = qp.generation;
   if (qp.flushing_receives) co_return;
   qp.flushing_receives = true;
-  while (life == qp.generation && qp.state == QpState::err && (!qp.rq_ready.empty() || co_await receive_queue_.ensure(qp))) {
+  while (life == qp.generation && qp.state == QpState::err &&
+         (!qp.rq_ready.empty() || co_await receive_queue_.ensure(qp))) {
     if (life != qp.generation || qp.state != QpState::err) break;
     qp.rx_wqe = qp.rq_ready.pop_front();
     post_receive_error(qp, prm::kSynFlush, kVendorFlush);

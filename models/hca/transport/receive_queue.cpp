@@ -11,7 +11,9 @@
 namespace hca {
 
 ReceiveQueue::ReceiveQueue(Device& device, DmaEngine& dma, const std::string& path)
-    : device_(device), dma_(dma), trace_(device.context, device.host, path),
+    : device_(device),
+      dma_(dma),
+      trace_(device.context, device.host, path),
       record_reads_(device.context.stats.counter(path + ".record_reads")),
       wqe_fetches_(device.context.stats.counter(path + ".wqe_fetches")) {}
 
@@ -57,8 +59,10 @@ sim::Task<void> ReceiveQueue::fetch(Qp& qp) {
   const auto posted = static_cast<std::uint16_t>(qp.rq_pi - static_cast<std::uint16_t>(qp.rq_ci));
   const std::uint32_t slot = qp.rq_ci % qp.rq_wqes;
   const std::uint64_t byte = std::uint64_t{slot} * qp.rq_stride;
-  const auto in_page = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, qp.buffer.contiguous(byte) / qp.rq_stride));
-  const std::uint32_t n = std::min<std::uint32_t>({posted, device_.config.receive.rq_prefetch, qp.rq_wqes - slot, in_page});
+  const auto in_page =
+      static_cast<std::uint32_t>(std::max<std::uint64_t>(1, qp.buffer.contiguous(byte) / qp.rq_stride));
+  const std::uint32_t n =
+      std::min<std::uint32_t>({posted, device_.config.receive.rq_prefetch, qp.rq_wqes - slot, in_page});
   if (n == 0) co_return;
   const sim::Picos start = device_.context.now();
   wqe_fetches_.add();

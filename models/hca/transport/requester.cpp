@@ -29,9 +29,17 @@ std::uint8_t request_operation(const SendWqe& w, bool start, bool end) {
 
 Requester::Requester(Device& device, DmaEngine& dma, Translation& translation, CompletionUnit& completions, TxPort& tx,
                      ContextCache& qpc, BlueflameBuffers& blueflame, QpControl& control, const std::string& path)
-    : device_(device), dma_(dma), translation_(translation), completions_(completions), tx_(tx), qpc_(qpc),
-      blueflame_(blueflame), control_(control), engines_(device.config.send.engines),
-      trace_(device.context, device.host, path), wqes_(device.context.stats.counter(path + ".wqes")),
+    : device_(device),
+      dma_(dma),
+      translation_(translation),
+      completions_(completions),
+      tx_(tx),
+      qpc_(qpc),
+      blueflame_(blueflame),
+      control_(control),
+      engines_(device.config.send.engines),
+      trace_(device.context, device.host, path),
+      wqes_(device.context.stats.counter(path + ".wqes")),
       wqe_fetches_(device.context.stats.counter(path + ".wqe_fetches")),
       retransmits_(device.context.stats.counter(path + ".retransmitted_packets")),
       timeouts_(device.context.stats.counter(path + ".timeouts")),
@@ -138,7 +146,7 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
   const sim::MsgId msg = qp.tags != nullptr ? qp.tags->find(index) : 0;
   sim::Journeys& journeys = device_.context.journeys;
   journeys.mark(msg, sim::Stage::doorbell_context, start);
-  const bool fetched = co_await fetch_wqe(qp, index);                        // (1) WQE
+  const bool fetched = co_await fetch_wqe(qp, index);  // (1) WQE
   co_await device_.context.delay(device_.config.send.wqe_decode);
   if (life != qp.generation || qp.state != QpState::rts) co_return;
   if (!fetched) {  // the ring itself cannot be read: nothing can be reported about its WQEs (S-ERR-11)
@@ -147,7 +155,7 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
   }
   journeys.mark(msg, sim::Stage::wqe_fetch, device_.context.now());
   const SendWqe wqe = parse_send_wqe({qp.current, qp.current_offset});
-  if (const std::uint8_t syndrome = check_wqe(qp, wqe); syndrome != 0) {     // (2) checks
+  if (const std::uint8_t syndrome = check_wqe(qp, wqe); syndrome != 0) {  // (2) checks
     qp.current_valid = false;
     qp.sq_ci = static_cast<std::uint16_t>(qp.sq_ci + std::max(1U, wqe_basic_blocks(wqe.ds)));
     SentWqe bad;
@@ -162,7 +170,7 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
     complete(qp);
     co_return;
   }
-  if (must_wait(qp, wqe)) co_return;                                         // (3) fence, READ window
+  if (must_wait(qp, wqe)) co_return;  // (3) fence, READ window
   qp.current_valid = false;
   qp.sq_ci = static_cast<std::uint16_t>(qp.sq_ci + wqe_basic_blocks(wqe.ds));
   wqes_.add();
@@ -201,13 +209,14 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
     start_timer(qp);
   } else {
     qp.sent.push_back(std::move(s));
-    co_await send_message(qp, wqe, first, 0, msg);                           // (4) packets
+    co_await send_message(qp, wqe, first, 0, msg);  // (4) packets
   }
   trace_.span(points::wqe, {msg, 0}, start, start, device_.context.now(), qp.qpn, index, wqe.opcode, wqe.length);
 }
 
 // Packets `from_packet`… of a SEND or WRITE whose first PSN is `first`. Ends early when retransmission restarts elsewhere.
-sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, std::uint32_t from_packet, sim::MsgId msg) {
+sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, std::uint32_t from_packet,
+                                        sim::MsgId msg) {
   const std::uint32_t life = qp.generation, rewinds = qp.rewinds;
   const auto length = static_cast<std::uint32_t>(wqe.length);
   const std::uint32_t packets = wire::packet_count(length, qp.mtu);
@@ -254,8 +263,8 @@ sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, s
 }
 
 // Fills one packet's payload: inline bytes at once, everything else as bus addresses to read.
-sim::Task<bool> Requester::gather_packet(Qp& qp, const SendWqe& wqe, GatherCursor& cursor, std::uint32_t n, OutPacket& p,
-                                         Extents& out, Fault& fault) {
+sim::Task<bool> Requester::gather_packet(Qp& qp, const SendWqe& wqe, GatherCursor& cursor, std::uint32_t n,
+                                         OutPacket& p, Extents& out, Fault& fault) {
   if (n == 0) co_return true;
   p.packet->payload = device_.context.buffers.make(n);
   p.packet->payload_offset = 0;

@@ -46,8 +46,8 @@ class Requester {
   sim::Task<bool> read_wqebbs(Qp& qp, std::uint16_t index, std::uint32_t count, sim::BufferRef& to);
   sim::Task<void> start_wqe(Qp& qp);
   sim::Task<void> send_message(Qp& qp, const SendWqe& wqe, Psn first, std::uint32_t from_packet, sim::MsgId msg);
-  sim::Task<bool> gather_packet(Qp& qp, const SendWqe& wqe, GatherCursor& cursor, std::uint32_t n, OutPacket& p, Extents& out,
-                                Fault& fault);
+  sim::Task<bool> gather_packet(Qp& qp, const SendWqe& wqe, GatherCursor& cursor, std::uint32_t n, OutPacket& p,
+                                Extents& out, Fault& fault);
   void send_read_request(Qp& qp, const SendWqe& wqe, Psn psn, std::uint32_t already, sim::MsgId msg);
   std::uint8_t check_wqe(const Qp& qp, const SendWqe& wqe) const;
   bool must_wait(const Qp& qp, const SendWqe& wqe) const;

@@ -16,10 +16,18 @@ namespace hca {
 
 using wire::MessageKind;
 
-Responder::Responder(Device& device, DmaEngine& dma, Translation& translation, CompletionUnit& completions, EventUnit& events,
-                     TxPort& tx, ReceiveQueue& receive_queue, QpControl& control, const std::string& path)
-    : device_(device), dma_(dma), translation_(translation), completions_(completions), events_(events), tx_(tx),
-      receive_queue_(receive_queue), control_(control), trace_(device.context, device.host, path),
+Responder::Responder(Device& device, DmaEngine& dma, Translation& translation, CompletionUnit& completions,
+                     EventUnit& events, TxPort& tx, ReceiveQueue& receive_queue, QpControl& control,
+                     const std::string& path)
+    : device_(device),
+      dma_(dma),
+      translation_(translation),
+      completions_(completions),
+      events_(events),
+      tx_(tx),
+      receive_queue_(receive_queue),
+      control_(control),
+      trace_(device.context, device.host, path),
       requests_(device.context.stats.counter(path + ".requests")),
       duplicates_(device.context.stats.counter(path + ".duplicates")),
       out_of_sequence_(device.context.stats.counter(path + ".out_of_sequence")),
@@ -43,18 +51,18 @@ sim::Flow Responder::serve(Qp& qp) {
 
 sim::Task<void> Responder::on_request(Qp& qp, RxPacket& rx) {
   const wire::OpcodeInfo& op = *rx.parsed.op;
-  if (!in_sequence(qp, rx)) co_return;                                               // PSN
+  if (!in_sequence(qp, rx)) co_return;  // PSN
   if (qp.state == QpState::rtr && !qp.comm_est_raised) {
     qp.comm_est_raised = true;
     events_.async(prm::kEventCommEst, qp.qpn);
   }
-  if (!opcode_fits(qp, rx)) {                                                        // opcode sequence and validity
+  if (!opcode_fits(qp, rx)) {  // opcode sequence and validity
     refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqInvalReq, prm::kSynRemoteInvalReq);
     co_return;
   }
   const bool allowed = op.kind == MessageKind::send || (op.kind == MessageKind::write && qp.rwe) ||
                        (op.kind == MessageKind::read_request && qp.rre);
-  if (!allowed) {                                                                    // QP access flags
+  if (!allowed) {  // QP access flags
     refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqAccess, prm::kSynRemoteInvalReq);
     co_return;
   }
@@ -63,9 +71,15 @@ sim::Task<void> Responder::on_request(Qp& qp, RxPacket& rx) {
     co_return;
   }
   switch (op.kind) {
-    case MessageKind::send: co_await on_send(qp, rx); break;
-    case MessageKind::write: co_await on_write(qp, rx); break;
-    default: co_await on_read(qp, rx); break;
+    case MessageKind::send:
+      co_await on_send(qp, rx);
+      break;
+    case MessageKind::write:
+      co_await on_write(qp, rx);
+      break;
+    default:
+      co_await on_read(qp, rx);
+      break;
   }
 }
 
@@ -114,7 +128,8 @@ sim::Task<void> Responder::on_send(Qp& qp, RxPacket& rx) {
     if (!co_await take_receive_wqe(qp, rx)) co_return;
     qp.rx_bytes = 0;
   }
-  device_.context.journeys.mark(rx.packet->cause.critical ? rx.packet->cause.msg : 0, sim::Stage::rq_wqe, device_.context.now());
+  device_.context.journeys.mark(rx.packet->cause.critical ? rx.packet->cause.msg : 0, sim::Stage::rq_wqe,
+                                device_.context.now());
   if (!co_await scatter(qp, rx) || life != qp.generation) co_return;
   qp.rx_kind = op.ends() ? std::uint8_t{0xFF} : static_cast<std::uint8_t>(op.kind);
   if (op.ends()) post_receive(qp, rx);
@@ -143,8 +158,8 @@ sim::Task<void> Responder::on_write(Qp& qp, RxPacket& rx) {
     co_return;
   }
   if (op.starts() && qp.rx_left > 0) {
-    const Fault fault = co_await translation_.check(qp.rx_rkey, qp.rx_va, qp.rx_left, MkeyAccess::remote_write, qp.pd, qp.qpn,
-                                                    rx.packet->cause);
+    const Fault fault = co_await translation_.check(qp.rx_rkey, qp.rx_va, qp.rx_left, MkeyAccess::remote_write, qp.pd,
+                                                    qp.qpn, rx.packet->cause);
     if (life != qp.generation) co_return;
     if (fault != Fault::none) {
       refuse(qp, rx, fault == Fault::dma ? wire::kNakRemoteOperational : wire::kNakRemoteAccess, prm::kEventWqAccess,
@@ -168,11 +183,12 @@ sim::Task<void> Responder::on_read(Qp& qp, RxPacket& rx) {
     co_return;
   }
   if (reth.length > 0) {
-    const Fault fault = co_await translation_.check(reth.rkey, reth.va, reth.length, MkeyAccess::remote_read, qp.pd, qp.qpn,
-                                                    rx.packet->cause);
+    const Fault fault = co_await translation_.check(reth.rkey, reth.va, reth.length, MkeyAccess::remote_read, qp.pd,
+                                                    qp.qpn, rx.packet->cause);
     if (life != qp.generation) co_return;
     if (fault != Fault::none) {
-      refuse(qp, rx, fault == Fault::dma ? wire::kNakRemoteOperational : wire::kNakRemoteAccess, prm::kEventWqAccess, 0);
+      refuse(qp, rx, fault == Fault::dma ? wire::kNakRemoteOperational : wire::kNakRemoteAccess, prm::kEventWqAccess,
+             0);
       co_return;
     }
   }
@@ -185,7 +201,8 @@ sim::Task<void> Responder::on_read(Qp& qp, RxPacket& rx) {
 sim::Task<bool> Responder::take_receive_wqe(Qp& qp, const RxPacket& rx) {
   const std::uint32_t life = qp.generation;
   const bool ready = !qp.rq_ready.empty() || co_await receive_queue_.ensure(qp);
-  if (life != qp.generation || (qp.state != QpState::rtr && qp.state != QpState::rts && qp.state != QpState::sqd)) co_return false;
+  if (life != qp.generation || (qp.state != QpState::rtr && qp.state != QpState::rts && qp.state != QpState::sqd))
+    co_return false;
   if (!ready) {
     rnr_nak(qp, rx);
     co_return false;
@@ -199,7 +216,8 @@ sim::Task<bool> Responder::take_receive_wqe(Qp& qp, const RxPacket& rx) {
 void Responder::rnr_nak(Qp& qp, const RxPacket& rx) {
   rnr_naks_.add();
   qp.rnr_nak_sent = true;
-  trace_.instant(points::rnr_nak, rx.packet->cause, device_.context.now(), qp.qpn, rx.bth().psn.value(), qp.min_rnr_timer);
+  trace_.instant(points::rnr_nak, rx.packet->cause, device_.context.now(), qp.qpn, rx.bth().psn.value(),
+                 qp.min_rnr_timer);
   answer(qp, {ResponseJob::ack, wire::rnr_syndrome(qp.min_rnr_timer), rx.bth().psn, qp.msn, 0, 0, 0, {}});
 }
 
@@ -218,16 +236,15 @@ sim::Task<bool> Responder::scatter(Qp& qp, RxPacket& rx) {
     Gather g{false, n - done, qp.rx_rkey, qp.rx_va};
     if (!write) {
       const auto next = cursor.next(n - done);
-      if (!next) {                                                                   // longer than the receive WQE
+      if (!next) {  // longer than the receive WQE
         refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqInvalReq, prm::kSynLocalLength);
         co_return false;
       }
       g = *next;
     }
     Extents to;
-    const Fault fault = co_await translation_.translate(g.lkey, g.va, g.length,
-                                                        write ? MkeyAccess::remote_write : MkeyAccess::local_write, qp.pd,
-                                                        qp.qpn, cause, to);
+    const Fault fault = co_await translation_.translate(
+        g.lkey, g.va, g.length, write ? MkeyAccess::remote_write : MkeyAccess::local_write, qp.pd, qp.qpn, cause, to);
     if (life != qp.generation) co_return false;
     if (fault != Fault::none) {
       const bool remote = write && fault != Fault::dma;
@@ -237,7 +254,9 @@ sim::Task<bool> Responder::scatter(Qp& qp, RxPacket& rx) {
     }
     if (done == 0) co_await device_.context.delay(device_.config.receive.scatter);
     if (life != qp.generation) co_return false;
-    if (done + g.length == n) device_.context.journeys.mark(rx.packet->cause.critical ? cause.msg : 0, sim::Stage::scatter, device_.context.now());
+    if (done + g.length == n)
+      device_.context.journeys.mark(rx.packet->cause.critical ? cause.msg : 0, sim::Stage::scatter,
+                                    device_.context.now());
     for (std::uint32_t i = 0; i < to.count; ++i) {
       dma_.write(to.item[i].at, to.item[i].length, rx.packet->payload, rx.packet->payload_offset + done, cause);
       done += to.item[i].length;
@@ -254,7 +273,14 @@ void Responder::advance(Qp& qp, RxPacket& rx) {
   ++qp.expected_psn;
   if (rx.parsed.op->ends()) qp.msn = (qp.msn + 1) & 0xFFFFFF;
   if (rx.bth().ack_req) {
-    answer(qp, {ResponseJob::ack, wire::ack_syndrome(), rx.bth().psn, qp.msn, 0, 0, 0, {rx.packet->cause.msg, rx.packet->cause.parent, false}});
+    answer(qp, {ResponseJob::ack,
+                wire::ack_syndrome(),
+                rx.bth().psn,
+                qp.msn,
+                0,
+                0,
+                0,
+                {rx.packet->cause.msg, rx.packet->cause.parent, false}});
   }
 }
 

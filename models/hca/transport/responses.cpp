@@ -59,8 +59,8 @@ sim::Task<void> Responder::send_read_data(Qp& qp, const ResponseJob& job) {
     Fault fault = Fault::none;
     if (n > 0) {
       p->packet->payload = device_.context.buffers.make(n);
-      fault = co_await translation_.translate(job.rkey, job.va + std::uint64_t{i} * qp.mtu, n, MkeyAccess::remote_read, qp.pd,
-                                              qp.qpn, job.cause, gather);
+      fault = co_await translation_.translate(job.rkey, job.va + std::uint64_t{i} * qp.mtu, n, MkeyAccess::remote_read,
+                                              qp.pd, qp.qpn, job.cause, gather);
     }
     if (i == 0) device_.context.journeys.mark(job.cause.msg, sim::Stage::translation, device_.context.now());
     if (fault != Fault::none || life != qp.generation) {

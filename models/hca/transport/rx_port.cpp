@@ -10,12 +10,17 @@
 namespace hca {
 
 RxPort::RxPort(Device& device, ContextCache& qpc, const std::string& path)
-    : device_(device), qpc_(qpc), pool_(device.context.pools.of<RxPacket>("received packet")),
-      trace_(device.context, device.host, path), packets_(device.context.stats.counter(path + ".packets")),
-      bytes_(device.context.stats.counter(path + ".bytes")), busy_(device.context.stats.busy(path)) {
-  constexpr std::array<const char*, kDropReasons> kNames{"malformed", "icrc_errors", "unknown_qp", "qp_state",
+    : device_(device),
+      qpc_(qpc),
+      pool_(device.context.pools.of<RxPacket>("received packet")),
+      trace_(device.context, device.host, path),
+      packets_(device.context.stats.counter(path + ".packets")),
+      bytes_(device.context.stats.counter(path + ".bytes")),
+      busy_(device.context.stats.busy(path)) {
+  constexpr std::array<const char*, kDropReasons> kNames{"malformed",       "icrc_errors",   "unknown_qp",   "qp_state",
                                                          "wrong_transport", "pkey_mismatch", "wrong_source", "cnp"};
-  for (std::size_t i = 0; i < kDropReasons; ++i) drops_[i] = &device.context.stats.counter(path + ".dropped." + kNames[i]);
+  for (std::size_t i = 0; i < kDropReasons; ++i)
+    drops_[i] = &device.context.stats.counter(path + ".dropped." + kNames[i]);
 }
 
 void RxPort::receive(fabric::PacketPtr packet) {
@@ -90,8 +95,8 @@ bool RxPort::acceptable(const Qp& qp, const RxPacket& rx, DropReason& why) const
 
 void RxPort::drop(DropReason why, const RxPacket& rx) {
   drops_[static_cast<std::size_t>(why)]->add();
-  trace_.instant(points::rx_drop, rx.packet->cause, device_.context.now(), static_cast<std::uint64_t>(why), rx.bth().dest_qpn,
-                 rx.bth().psn.value());
+  trace_.instant(points::rx_drop, rx.packet->cause, device_.context.now(), static_cast<std::uint64_t>(why),
+                 rx.bth().dest_qpn, rx.bth().psn.value());
 }
 
 }  // namespace hca

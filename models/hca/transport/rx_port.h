@@ -20,7 +20,16 @@ struct TransportSink {
 };
 
 /// Why a packet was dropped without an answer.
-enum class DropReason : std::uint8_t { malformed, icrc, unknown_qp, qp_state, transport, pkey, source, congestion_notification };
+enum class DropReason : std::uint8_t {
+  malformed,
+  icrc,
+  unknown_qp,
+  qp_state,
+  transport,
+  pkey,
+  source,
+  congestion_notification
+};
 inline constexpr std::size_t kDropReasons = 8;
 
 class RxPort {

@@ -22,7 +22,7 @@ struct Gather {
   bool inline_data = false;
   std::uint32_t length = 0;
   std::uint32_t lkey = 0;
-  std::uint64_t va = 0;               ///< address, or byte offset in the WQE when inline
+  std::uint64_t va = 0;  ///< address, or byte offset in the WQE when inline
 };
 
 struct SendWqe {
@@ -31,15 +31,17 @@ struct SendWqe {
   std::uint16_t index = 0;
   std::uint32_t qpn = 0;
   bool signaled = false, solicited = false;
-  std::uint32_t immediate_raw = 0;    ///< ctrl bytes 12..15 as they lie in memory
+  std::uint32_t immediate_raw = 0;  ///< ctrl bytes 12..15 as they lie in memory
   std::uint64_t remote_va = 0;
   std::uint32_t rkey = 0;
-  std::uint32_t first_data_ds = 1;    ///< where the data segments begin
-  std::uint64_t length = 0;           ///< sum of the data segments
+  std::uint32_t first_data_ds = 1;  ///< where the data segments begin
+  std::uint64_t length = 0;         ///< sum of the data segments
   bool has_inline = false;
-  bool malformed = false;             ///< a segment does not fit into DS
+  bool malformed = false;  ///< a segment does not fit into DS
 
-  bool is_send() const { return opcode == MLX5_OPCODE_SEND || opcode == MLX5_OPCODE_SEND_IMM || opcode == MLX5_OPCODE_SEND_INVAL; }
+  bool is_send() const {
+    return opcode == MLX5_OPCODE_SEND || opcode == MLX5_OPCODE_SEND_IMM || opcode == MLX5_OPCODE_SEND_INVAL;
+  }
   bool is_write() const { return opcode == MLX5_OPCODE_RDMA_WRITE || opcode == MLX5_OPCODE_RDMA_WRITE_IMM; }
   bool is_read() const { return opcode == MLX5_OPCODE_RDMA_READ; }
   bool has_immediate() const { return opcode == MLX5_OPCODE_SEND_IMM || opcode == MLX5_OPCODE_RDMA_WRITE_IMM; }

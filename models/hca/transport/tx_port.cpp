@@ -9,9 +9,15 @@
 
 namespace hca {
 
-TxPort::TxPort(sim::Context& context, const SendConfig& config, DmaEngine& dma, std::int32_t host, const std::string& path)
-    : context_(context), config_(config), dma_(dma), pool_(context.pools.of<OutPacket>("outgoing packet")),
-      buffer_(config.tx_buffer.n), trace_(context, host, path), packets_(context.stats.counter(path + ".packets")),
+TxPort::TxPort(sim::Context& context, const SendConfig& config, DmaEngine& dma, std::int32_t host,
+               const std::string& path)
+    : context_(context),
+      config_(config),
+      dma_(dma),
+      pool_(context.pools.of<OutPacket>("outgoing packet")),
+      buffer_(config.tx_buffer.n),
+      trace_(context, host, path),
+      packets_(context.stats.counter(path + ".packets")),
       bytes_(context.stats.counter(path + ".bytes")) {}
 
 OutPacket* TxPort::make(Qp& qp, OutQueue& queue) {
@@ -32,8 +38,8 @@ void TxPort::submit(OutPacket* p, const Extents& gather) {
   p->queue->ring.push_back(p);
   std::uint32_t offset = p->packet->payload_offset;
   for (std::uint32_t i = 0; i < gather.count; ++i) {
-    dma_.read(gather.item[i].at, gather.item[i].length, p->packet->payload, offset, p->packet->cause, &payload_arrived, p,
-              reinterpret_cast<std::uint64_t>(this));
+    dma_.read(gather.item[i].at, gather.item[i].length, p->packet->payload, offset, p->packet->cause, &payload_arrived,
+              p, reinterpret_cast<std::uint64_t>(this));
     offset += gather.item[i].length;
   }
   if (gather.count == 0) release_ready(*p->queue);
@@ -88,8 +94,8 @@ void TxPort::pump() {
     }
     InPipeline p = pipeline_.pop_front();
     if (p.last) context_.journeys.mark(p.packet->cause.msg, sim::Stage::packetise, now);
-    const std::uint64_t span = trace_.span(points::tx, p.packet->cause, p.enqueued, p.due - config_.tx_pipeline, now, p.qpn,
-                                           p.psn.value(), p.opcode, p.packet->payload_length);
+    const std::uint64_t span = trace_.span(points::tx, p.packet->cause, p.enqueued, p.due - config_.tx_pipeline, now,
+                                           p.qpn, p.psn.value(), p.opcode, p.packet->payload_length);
     if (span != 0) p.packet->cause.parent = span;
     packets_.add();
     bytes_.add(p.packet->frame_length());

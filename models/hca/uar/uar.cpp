@@ -13,12 +13,19 @@ namespace {
 constexpr std::uint32_t kHalves = prm::kBfRegsPerUar * 2;
 }
 
-Uar::Uar(sim::Context& context, const UarConfig& config, CompletionUnit& completions, EventUnit& events, std::int32_t host,
-         const std::string& path)
-    : context_(context), config_(config), completions_(completions), events_(events), allocated_(prm::kUarPages),
-      page_slot_(prm::kUarPages, ~0U), buffers_(config.bf_buffers),
-      trace_(context, host, path, sim::trace::TrackKind::instant), doorbells_(context.stats.counter(path + ".doorbells")),
-      blueflames_(context.stats.counter(path + ".blueflame")), torn_(context.stats.counter(path + ".blueflame_torn")),
+Uar::Uar(sim::Context& context, const UarConfig& config, CompletionUnit& completions, EventUnit& events,
+         std::int32_t host, const std::string& path)
+    : context_(context),
+      config_(config),
+      completions_(completions),
+      events_(events),
+      allocated_(prm::kUarPages),
+      page_slot_(prm::kUarPages, ~0U),
+      buffers_(config.bf_buffers),
+      trace_(context, host, path, sim::trace::TrackKind::instant),
+      doorbells_(context.stats.counter(path + ".doorbells")),
+      blueflames_(context.stats.counter(path + ".blueflame")),
+      torn_(context.stats.counter(path + ".blueflame_torn")),
       unknown_(context.stats.counter(path + ".unknown_writes")) {}
 
 bool Uar::allocate(std::uint32_t& page) {

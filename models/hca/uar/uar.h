@@ -20,10 +20,10 @@ namespace hca {
 /// A send doorbell as the scheduler gets it.
 struct Doorbell {
   std::uint32_t qpn = 0;
-  std::uint16_t wqe_index = 0;   ///< of the last posted WQE
+  std::uint16_t wqe_index = 0;  ///< of the last posted WQE
   std::uint8_t ds = 0;
   bool blueflame = false;
-  sim::Picos t_sent{0};          ///< when the store left the core
+  sim::Picos t_sent{0};  ///< when the store left the core
 };
 struct DoorbellSink {
   virtual ~DoorbellSink() = default;
@@ -62,8 +62,8 @@ class Uar {
   EventUnit& events_;
   DoorbellSink* sink_ = nullptr;
   std::vector<bool> allocated_;
-  std::vector<Assembly> assemblies_;           // by half-register slot, see slot_of()
-  std::vector<std::uint32_t> page_slot_;       // page → first slot, ~0 = none yet
+  std::vector<Assembly> assemblies_;      // by half-register slot, see slot_of()
+  std::vector<std::uint32_t> page_slot_;  // page → first slot, ~0 = none yet
   BlueflameBuffers buffers_;
   std::uint64_t next_serial_ = 1;
   sim::trace::Source trace_;
