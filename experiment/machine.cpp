@@ -32,7 +32,8 @@ class ClusterMachine : public Machine {
     }
     for (const sys::AsyncEventRecord& e : cluster_.async_events()) r.async_events.push_back({e.time, e.host, e.type, e.object});
     r.summary = cluster_.summary();
-    if (!cluster_.finished()) r.outstanding = cluster_.waiting();
+    if (cluster_.finished()) r.sim_time = cluster_.finished_at();  // later events are timers that nobody waits for
+    else r.outstanding = cluster_.waiting();
   }
 
  private:

@@ -82,6 +82,12 @@ bool Cluster::finished() const {
   return std::all_of(workloads_.begin(), workloads_.end(), [](const auto& w) { return w->finished(); });
 }
 
+sim::Picos Cluster::finished_at() const {
+  sim::Picos t{0};
+  for (const auto& w : workloads_) t = sim::max(t, w->finished_at());
+  return t;
+}
+
 std::uint64_t Cluster::expected_messages() const {
   std::uint64_t n = 0;
   for (const auto& w : workloads_) n += w->expected_messages();

@@ -40,6 +40,8 @@ class Cluster {
   void on_ready(std::function<void(sim::Picos)> program) { on_ready_ = std::move(program); }
 
   bool finished() const;
+  /// When the last program of the workloads returned.
+  sim::Picos finished_at() const;
   std::uint64_t expected_messages() const;
   /// Asynchronous events that programs have read, in time order.
   const std::vector<AsyncEventRecord>& async_events() const { return async_events_; }

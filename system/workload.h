@@ -46,6 +46,7 @@ class Workload {
   /// Starts both programs at time t.
   void start(sim::Picos t);
   bool finished() const { return finished_ == 2; }
+  sim::Picos finished_at() const { return finished_at_; }
   /// Messages that will be delivered if all goes well.
   std::uint64_t expected_messages() const;
   const WorkloadRecord& record() const { return record_; }
@@ -63,6 +64,7 @@ class Workload {
   std::function<void()> on_first_post_;
   WorkloadRecord record_;
   int finished_ = 0;
+  sim::Picos finished_at_{0};
 };
 
 }  // namespace sys

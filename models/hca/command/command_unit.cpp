@@ -11,7 +11,7 @@
 
 namespace hca {
 namespace {
-constexpr std::uint32_t kMaxLength = 64U << 10;
+constexpr std::uint32_t kMaxLength = 64U << 20;  // the page list of a 32 GiB region
 }
 
 CommandUnit::CommandUnit(Device& device, DmaEngine& dma, Translation& translation, CompletionUnit& completions,
