@@ -21,8 +21,7 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 add_library(rdmasim_options INTERFACE)
-# -Wrestrict: g++ 12 reports "literal" + std::string falsely (GCC bug 105651).
-target_compile_options(rdmasim_options INTERFACE -Wall -Wextra -Wshadow -Wno-restrict $<$<BOOL:${RDMASIM_WERROR}>:-Werror>
+target_compile_options(rdmasim_options INTERFACE -Wall -Wextra -Wshadow $<$<BOOL:${RDMASIM_WERROR}>:-Werror>
   $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wnon-virtual-dtor -Woverloaded-virtual>)
 target_compile_definitions(rdmasim_options INTERFACE $<$<NOT:$<BOOL:${RDMASIM_TRACE}>>:RDMASIM_NO_TRACE>)
 target_include_directories(rdmasim_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/models)
