@@ -3,6 +3,8 @@
 
 #include <systemc>
 
+#include "git_id.h"
+
 namespace experiment {
 
 std::string version() { return std::string(RDMASIM_VERSION) + " (" + RDMASIM_GIT_ID + ")"; }
