@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the tree keeps the rules of its architecture: check.py ROOT CHECK, where CHECK is a name in CHECKS.
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Each check of check.py finds what it is for in a small tree, and accepts the tree without it."""
 import os
