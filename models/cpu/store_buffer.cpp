@@ -70,6 +70,10 @@ sim::Picos StoreBuffer::push(memory::Phys at, const void* src, std::size_t n, si
   e.cause = cause;
   e.n = static_cast<std::uint8_t>(n);
   e.has_event = false;
+  if (!weak_) {
+    e.older = newest_[bucket(at)];
+    newest_[bucket(at)] = i + 1;
+  }
   memory::copy_line(e.bytes, src, n);
   lines_ |= line_bits(at, n);
   memory_.note_pending(drain);
@@ -109,11 +113,33 @@ void StoreBuffer::make_room() {
 }
 
 void StoreBuffer::overlay(memory::Phys at, void* dst, std::size_t n) const {
+  if (!weak_) {
+    const std::size_t in_line = std::min<std::size_t>(n, 64 - at.v % 64);
+    overlay_line(at, static_cast<std::byte*>(dst), in_line);
+    if (in_line < n) overlay_line(at + in_line, static_cast<std::byte*>(dst) + in_line, n - in_line);
+    return;
+  }
   for (std::uint64_t i = head_; i != tail_; ++i) {
     const Entry& e = entry(i);
     if (e.n == 0 || e.at.v >= at.v + n || at.v >= e.at.v + e.n) continue;
     const std::uint64_t from = std::max(e.at.v, at.v), to = std::min(e.at.v + e.n, at.v + n);
     std::memcpy(static_cast<std::byte*>(dst) + (from - at.v), e.bytes + (from - e.at.v), to - from);
+  }
+}
+
+// Walks the stores of one line from the latest back, until every byte is covered or none is left.
+void StoreBuffer::overlay_line(memory::Phys at, std::byte* dst, std::size_t n) const {
+  std::uint64_t missing = n == 64 ? ~0ULL : (1ULL << n) - 1;
+  for (std::uint64_t link = newest_[bucket(at)]; link > head_ && missing != 0; link = entry(link - 1).older) {
+    const Entry& e = entry(link - 1);
+    if (e.n == 0 || e.at.v >= at.v + n || at.v >= e.at.v + e.n) continue;
+    const std::uint64_t from = std::max(e.at.v, at.v), to = std::min(e.at.v + e.n, at.v + n);
+    for (std::uint64_t b = from; b < to; ++b) {
+      const std::uint64_t bit = 1ULL << (b - at.v);
+      if ((missing & bit) == 0) continue;
+      dst[b - at.v] = e.bytes[b - e.at.v];
+      missing &= ~bit;
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 // The store buffer of a core: stores that have executed and become visible to others at a known later time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -53,14 +54,18 @@ class StoreBuffer final : public memory::PendingStores {
     sim::trace::Cause cause;
     std::uint8_t n = 0;  // 0 = made visible early
     bool has_event = false;
+    std::uint64_t older = 0;  // position + 1 of the store before it in the same bucket, TSO only
     std::byte bytes[64];
   };
+  static constexpr std::size_t kBuckets = 64;
+  static std::size_t bucket(memory::Phys at) { return at.v >> 6 & (kBuckets - 1); }
   Entry& entry(std::uint64_t i) { return ring_[i & (ring_.size() - 1)]; }
   const Entry& entry(std::uint64_t i) const { return ring_[i & (ring_.size() - 1)]; }
   static std::uint64_t line_bits(memory::Phys at, std::size_t n) {
     return 1ULL << (at.v >> 6 & 63) | 1ULL << ((at.v + n - 1) >> 6 & 63);
   }
   void overlay(memory::Phys at, void* dst, std::size_t n) const;
+  void overlay_line(memory::Phys at, std::byte* dst, std::size_t n) const;
   sim::Picos weak_drain(memory::Phys at, sim::Picos earliest);
   std::uint64_t insert_position(sim::Picos drain);
   void make_room();
@@ -83,6 +88,7 @@ class StoreBuffer final : public memory::PendingStores {
   std::vector<Entry> ring_;
   std::uint64_t head_ = 0, undrained_ = 0, tail_ = 0;
   std::uint64_t lines_ = 0;  // filter for forward()
+  std::array<std::uint64_t, kBuckets> newest_{};  // position + 1 of the latest store of each bucket of lines, TSO only
   sim::Picos in_order_;      // drain time of the last store before any random spread
   sim::Picos drained_{0}, floor_{0};
 };
