@@ -255,6 +255,11 @@ def check_stages(root):
     for stage in re.findall(r'"(\w+)"', names.group(1)):
         if f"`{stage}`" not in life:
             yield f"docs/life_of_a_send.md: does not explain stage {stage}"
+    for item in quoted(life):
+        if re.fullmatch(r"[\w/.]+\.(cpp|h)(:[\w:]+)?", item):
+            error = place_error(root, item)
+            if error:
+                yield f"docs/life_of_a_send.md: {error}"
 
 
 def check_trace_points(root):

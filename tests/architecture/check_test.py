@@ -115,6 +115,11 @@ class Tree(unittest.TestCase):
         self.assertEqual(self.found("stages"), [])
         self.write("docs/life_of_a_send.md", "`wire`, poll")
         self.assertEqual(len(self.found("stages")), 1)
+        self.write("sim/a.cpp", "void f() {}")
+        self.write("docs/life_of_a_send.md", "`wire`, `poll`, `sim/a.cpp:f`")
+        self.assertEqual(self.found("stages"), [])
+        self.write("docs/life_of_a_send.md", "`wire`, `poll`, `sim/a.cpp:A::f`, `sim/b.cpp`")
+        self.assertEqual(len(self.found("stages")), 2)
 
     def test_trace_points(self):
         self.write("models/hca/trace_points.h", 'inline constexpr Point a{"hca.a", Category::hca, Kind::span};')
