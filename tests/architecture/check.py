@@ -184,7 +184,7 @@ def field_error(root, key):
     under = FOLDERS.get(section, "")
     field = (rest or section).split(".")[-1]
     for path in files(root):
-        if path.endswith((".h", ".cpp")) and path.startswith(under) and not path.startswith("tests/"):
+        if path.endswith((".h", ".cpp")) and path.startswith((under, "system/")) and not path.startswith("tests/"):
             if re.search(r'\bv\(\s*"' + re.escape(field) + '"', read(root, path)):
                 return None
     return f"no config field {key}"
