@@ -61,7 +61,9 @@ sim::Flow CompletionUnit::write(Cq& cq) {
     PendingCqe cqe = cq.pending.pop_front();
     const std::uint32_t size = 1U << cq.log_size;
     auto* view = reinterpret_cast<mlx5_cqe64*>(cqe.bytes.data());
-    view->timestamp = prm::be64(static_cast<std::uint64_t>(context_.now() / config_.clock_period));
+    const std::uint8_t opcode = view->op_own >> 4;
+    if (opcode != MLX5_CQE_REQ_ERR && opcode != MLX5_CQE_RESP_ERR)  // an error CQE has its syndrome there
+      view->timestamp = prm::be64(static_cast<std::uint64_t>(context_.now() / config_.clock_period));
     view->op_own = static_cast<std::uint8_t>((view->op_own & 0xFE) | (cq.producer >> cq.log_size & 1));
     if (cqe.solicited) view->op_own |= 2;
     if (cq.tags != nullptr) cq.tags->publish(cq.producer, cqe.cause.msg);

@@ -68,7 +68,7 @@ bool Requester::acknowledge(Qp& qp, Psn up_to) {
       const Psn missing = s.first_psn + s.response_bytes / qp.mtu;
       qp.unacked_psn = missing;
       complete(qp);
-      retry(qp, missing, 2);
+      ask_again(qp, missing);
       return false;
     }
   }
@@ -99,7 +99,7 @@ sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
     co_return;
   }
   if (psn.ahead_of(expected)) {  // a response was lost: ask again from the gap
-    retry(qp, expected, 2);
+    ask_again(qp, expected);
     co_return;
   }
   if (s->first_psn.ahead_of(qp.unacked_psn) && !acknowledge(qp, s->first_psn - 1U)) co_return;

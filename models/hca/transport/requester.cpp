@@ -334,7 +334,7 @@ void Requester::reset(Qp& qp) {
   qp.prefetch_count = 0;
   qp.sq_pi = qp.sq_ci = 0;
   qp.reads_outstanding = 0;
-  qp.sq_error = qp.rnr_waiting = false;
+  qp.sq_error = qp.rnr_waiting = qp.read_gap_reported = false;
   qp.ack_deadline = sim::kNever;
   ++qp.rewinds;
 }

@@ -69,6 +69,7 @@ class Requester {
   sim::Task<void> resend(Qp& qp);
   void rewind(Qp& qp, Psn to);
   bool retry(Qp& qp, Psn from, unsigned cause);
+  void ask_again(Qp& qp, Psn missing);
   void progress(Qp& qp);
   void start_timer(Qp& qp);
   static void timer_fired(void* self, std::uint64_t qpn_and_generation);

@@ -24,21 +24,33 @@ bool Requester::retry(Qp& qp, Psn from, unsigned cause) {
   --qp.retries_left;
   trace_.instant(points::retransmit, {}, device_.context.now(), qp.qpn, from.value(), cause);
   rewind(qp, from);
-  start_timer(qp);
+  qp.ack_deadline = sim::kNever;  // starts again behind the last packet of the message
   kick(qp);
   return true;
+}
+
+// READ data from `missing` on were lost. The responses that still follow the gap tell nothing new: one retry pays for it,
+// and if its answer is lost as well, the timeout tells.
+void Requester::ask_again(Qp& qp, Psn missing) {
+  if (qp.read_gap_reported) {
+    stale_.add();
+    return;
+  }
+  if (retry(qp, missing, 2)) qp.read_gap_reported = true;
 }
 
 // An answer moved the acknowledged edge: retries and timer start over.
 void Requester::progress(Qp& qp) {
   qp.retries_left = qp.retry_count;
   qp.rnr_left = qp.rnr_retry;
+  qp.read_gap_reported = false;
   qp.ack_deadline = sim::kNever;
   if (qp.unacked_psn != qp.next_psn) start_timer(qp);
 }
 
+// Does nothing while the timer runs: later requests do not postpone it.
 void Requester::start_timer(Qp& qp) {
-  if (qp.ack_timeout == 0) return;  // wait forever
+  if (qp.ack_timeout == 0 || qp.ack_deadline != sim::kNever) return;  // 0: wait for ever
   qp.ack_deadline = device_.context.now() + sim::Picos{4'096'000LL << qp.ack_timeout};
   if (qp.timer_scheduled) return;
   qp.timer_scheduled = true;
@@ -61,8 +73,10 @@ void Requester::timer_fired(void* self, std::uint64_t key) {
     r->device_.context.scheduler.at(qp->ack_deadline, &Requester::timer_fired, r, key);
     return;
   }
+  qp->ack_deadline = sim::kNever;
   if (qp->unacked_psn == qp->next_psn || qp->rnr_waiting) return;
   r->timeouts_.add();
+  qp->read_gap_reported = false;
   r->retry(*qp, qp->unacked_psn, 0);
 }
 
