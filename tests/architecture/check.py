@@ -85,8 +85,11 @@ def check_includes(root):
 
 
 def check_orphans(root):
+    everywhere = [p for p in files(root) if os.path.basename(p) == "CMakeLists.txt"]
     for path in files(root):
         if not path.endswith((".cpp", ".c")):
+            continue
+        if any("${CMAKE_SOURCE_DIR}/" + path in read(root, lists) for lists in everywhere):
             continue
         folder = os.path.dirname(path)
         while True:

@@ -48,6 +48,8 @@ class Tree(unittest.TestCase):
         self.write("models/hca/CMakeLists.txt", "rdmasim_library(hca SOURCES uar/uar.cpp\n  rnr.cpp)")
         self.write("models/hca/uar/uar.cpp", "")
         self.write("models/hca/rnr.cpp", "")
+        self.write("tests/system/CMakeLists.txt", "add_library(programs OBJECT ${CMAKE_SOURCE_DIR}/tests/verbs/ping.c)")
+        self.write("tests/verbs/ping.c", "")
         self.assertEqual(self.found("orphans"), [])
         self.write("models/hca/uar/rnr.cpp", "")
         self.write("models/hca/ar.cpp", "")
