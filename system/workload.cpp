@@ -75,7 +75,7 @@ void Workload::create(std::size_t core, std::function<void()> on_first_post) {
         &host.create_thread(process, core, record_.name + (client ? ".client" : ".server"), [this, &process, client] {
           PerftestProgram(*this, process, client).run();
           ++finished_;
-      finished_at_ = sim::max(finished_at_, cpu::current().now());
+          finished_at_ = sim::max(finished_at_, cpu::current().now());
         }));
   }
 }

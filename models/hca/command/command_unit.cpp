@@ -16,21 +16,33 @@ constexpr std::uint32_t kMaxLength = 64U << 20;  // the page list of a 32 GiB re
 
 CommandUnit::CommandUnit(Device& device, DmaEngine& dma, Translation& translation, CompletionUnit& completions,
                          EventUnit& events, Uar& uar, QpControl& qp_control, ContextCache& qpc)
-    : device_(device), dma_(dma), translation_(translation), completions_(completions), events_(events), uar_(uar),
-      qp_control_(qp_control), qpc_(qpc), busy_(1U << prm::kLogCmdqSize),
+    : device_(device),
+      dma_(dma),
+      translation_(translation),
+      completions_(completions),
+      events_(events),
+      uar_(uar),
+      qp_control_(qp_control),
+      qpc_(qpc),
+      busy_(1U << prm::kLogCmdqSize),
       trace_(device.context, device.host, device.path + ".command"),
       commands_(device.context.stats.counter(device.path + ".command.commands")),
       failures_(device.context.stats.counter(device.path + ".command.failures")) {}
 
 void CommandUnit::init_segment_write(std::uint64_t offset, std::uint32_t value) {
   switch (offset) {
-    case prm::kInitCmdqAddrHigh: queue_high_ = value; break;
-    case prm::kInitCmdqAddrLow: queue_ = {std::uint64_t{queue_high_} << 32 | (value & 0xFFFFF000U)}; break;
+    case prm::kInitCmdqAddrHigh:
+      queue_high_ = value;
+      break;
+    case prm::kInitCmdqAddrLow:
+      queue_ = {std::uint64_t{queue_high_} << 32 | (value & 0xFFFFF000U)};
+      break;
     case prm::kInitCmdDoorbell:
       for (unsigned slot = 0; slot < busy_.size(); ++slot)
         if ((value >> slot & 1) != 0 && !busy_[slot]) run(slot);
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -38,12 +50,16 @@ std::uint32_t CommandUnit::init_segment_read(std::uint64_t offset) const {
   unsigned major = 0, minor = 0, sub = 0;
   std::sscanf(device_.config.caps.fw_version.c_str(), "%u.%u.%u", &major, &minor, &sub);
   switch (offset) {
-    case prm::kInitFwRev: return minor << 16 | major;
-    case prm::kInitCmdIfRev: return 5U << 16 | sub;
-    case prm::kInitCmdqAddrHigh: return queue_high_;
+    case prm::kInitFwRev:
+      return minor << 16 | major;
+    case prm::kInitCmdIfRev:
+      return 5U << 16 | sub;
+    case prm::kInitCmdqAddrHigh:
+      return queue_high_;
     case prm::kInitCmdqAddrLow:
       return static_cast<std::uint32_t>(queue_.v) | prm::kLogCmdqSize << 4 | prm::kLogCmdqStride;
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -54,12 +70,14 @@ sim::Flow CommandUnit::run(unsigned slot) {
   Command c;
   c.slot = slot;
   sim::BufferRef entry = device_.context.buffers.make(sizeof(prm::CmdEntry));
-  const DmaStatus read = co_await dma_.fetch(queue_ + slot * sizeof(prm::CmdEntry), sizeof(prm::CmdEntry), entry, 0, {});
+  const DmaStatus read =
+      co_await dma_.fetch(queue_ + slot * sizeof(prm::CmdEntry), sizeof(prm::CmdEntry), entry, 0, {});
   if (read == DmaStatus::ok) {
     std::memcpy(&c.entry, entry.data(), sizeof c.entry);
     Status status = prm::kCmdBadInLen;
     const bool complete = c.entry.type == prm::kCmdTypePci && co_await read_input(c) && co_await find_output(c);
-    const std::uint16_t opcode = complete ? static_cast<std::uint16_t>(prm::get(c.in.data(), prm::kInOpcode)) : std::uint16_t{0};
+    const std::uint16_t opcode =
+        complete ? static_cast<std::uint16_t>(prm::get(c.in.data(), prm::kInOpcode)) : std::uint16_t{0};
     if (complete) {
       co_await device_.context.delay(duration(opcode));
       status = co_await execute(c);
@@ -131,57 +149,108 @@ void CommandUnit::write_output(Command& c, Status status) {
 sim::Picos CommandUnit::duration(std::uint16_t opcode) const {
   const CommandConfig& cfg = device_.config.command;
   switch (opcode) {
-    case prm::kCreateMkey: case prm::kCreateEq: case prm::kCreateCq: case prm::kCreateQp:
-    case prm::kDestroyMkey: case prm::kDestroyEq: case prm::kDestroyCq: case prm::kDestroyQp:
+    case prm::kCreateMkey:
+    case prm::kCreateEq:
+    case prm::kCreateCq:
+    case prm::kCreateQp:
+    case prm::kDestroyMkey:
+    case prm::kDestroyEq:
+    case prm::kDestroyCq:
+    case prm::kDestroyQp:
       return cfg.create_execute;
-    case prm::kRst2Init: case prm::kInit2Rtr: case prm::kRtr2Rts: case prm::kRts2Rts: case prm::kSqerr2Rts:
-    case prm::kQp2Err: case prm::kQp2Rst: case prm::kInit2Init: case prm::kSqd2Rts:
+    case prm::kRst2Init:
+    case prm::kInit2Rtr:
+    case prm::kRtr2Rts:
+    case prm::kRts2Rts:
+    case prm::kSqerr2Rts:
+    case prm::kQp2Err:
+    case prm::kQp2Rst:
+    case prm::kInit2Init:
+    case prm::kSqd2Rts:
       return cfg.modify_qp_execute;
-    default: return cfg.execute;
+    default:
+      return cfg.execute;
   }
 }
 
 sim::Task<CommandUnit::Status> CommandUnit::execute(Command& c) {
   const auto opcode = static_cast<std::uint16_t>(prm::get(c.in.data(), prm::kInOpcode));
   switch (opcode) {
-    case prm::kEnableHca: device_.enabled = true; co_return prm::kCmdOk;
-    case prm::kDisableHca: device_.enabled = false; co_return prm::kCmdOk;
-    case prm::kQueryIssi: prm::set(c.out.data(), prm::Field{8, 0, 16}, 1); co_return prm::kCmdOk;
-    case prm::kSetIssi: co_return prm::kCmdOk;
-    case prm::kQueryHcaCap: co_return query_hca_cap(c);
-    case prm::kQueryPages: co_return query_pages(c);
-    case prm::kManagePages: co_return manage_pages(c);
+    case prm::kEnableHca:
+      device_.enabled = true;
+      co_return prm::kCmdOk;
+    case prm::kDisableHca:
+      device_.enabled = false;
+      co_return prm::kCmdOk;
+    case prm::kQueryIssi:
+      prm::set(c.out.data(), prm::Field{8, 0, 16}, 1);
+      co_return prm::kCmdOk;
+    case prm::kSetIssi:
+      co_return prm::kCmdOk;
+    case prm::kQueryHcaCap:
+      co_return query_hca_cap(c);
+    case prm::kQueryPages:
+      co_return query_pages(c);
+    case prm::kManagePages:
+      co_return manage_pages(c);
     case prm::kInitHca:
       if (!device_.enabled || device_.icm.pages() == 0) co_return prm::kCmdBadSysState;
       device_.initialised = true;
       co_return prm::kCmdOk;
-    case prm::kTeardownHca: device_.initialised = false; co_return prm::kCmdOk;
-    default: break;
+    case prm::kTeardownHca:
+      device_.initialised = false;
+      co_return prm::kCmdOk;
+    default:
+      break;
   }
   if (!device_.initialised) co_return prm::kCmdBadSysState;
   switch (opcode) {
-    case prm::kAllocUar: co_return alloc_uar(c);
-    case prm::kDeallocUar: co_return uar_.release(object(c)) ? prm::kCmdOk : prm::kCmdBadRes;
-    case prm::kSetRoceAddress: co_return set_roce_address(c);
-    case prm::kAllocPd: co_return alloc_pd(c);
-    case prm::kDeallocPd: co_return dealloc_pd(c);
-    case prm::kCreateMkey: co_return create_mkey(c);
-    case prm::kDestroyMkey: co_return destroy_mkey(c);
-    case prm::kQueryMkey: co_return query_mkey(c);
-    case prm::kCreateEq: co_return create_eq(c);
-    case prm::kDestroyEq: co_return destroy_eq(c);
-    case prm::kQueryEq: co_return query_eq(c);
-    case prm::kCreateCq: co_return create_cq(c);
-    case prm::kDestroyCq: co_return co_await destroy_cq(c);
-    case prm::kQueryCq: co_return query_cq(c);
-    case prm::kModifyCq: co_return modify_cq(c);
-    case prm::kCreateQp: co_return create_qp(c);
-    case prm::kDestroyQp: co_return co_await destroy_qp(c);
-    case prm::kQueryQp: co_return query_qp(c);
-    case prm::kRst2Init: case prm::kInit2Init: case prm::kInit2Rtr: case prm::kRtr2Rts: case prm::kRts2Rts:
-    case prm::kQp2Err: case prm::kQp2Rst:
+    case prm::kAllocUar:
+      co_return alloc_uar(c);
+    case prm::kDeallocUar:
+      co_return uar_.release(object(c)) ? prm::kCmdOk : prm::kCmdBadRes;
+    case prm::kSetRoceAddress:
+      co_return set_roce_address(c);
+    case prm::kAllocPd:
+      co_return alloc_pd(c);
+    case prm::kDeallocPd:
+      co_return dealloc_pd(c);
+    case prm::kCreateMkey:
+      co_return create_mkey(c);
+    case prm::kDestroyMkey:
+      co_return destroy_mkey(c);
+    case prm::kQueryMkey:
+      co_return query_mkey(c);
+    case prm::kCreateEq:
+      co_return create_eq(c);
+    case prm::kDestroyEq:
+      co_return destroy_eq(c);
+    case prm::kQueryEq:
+      co_return query_eq(c);
+    case prm::kCreateCq:
+      co_return create_cq(c);
+    case prm::kDestroyCq:
+      co_return co_await destroy_cq(c);
+    case prm::kQueryCq:
+      co_return query_cq(c);
+    case prm::kModifyCq:
+      co_return modify_cq(c);
+    case prm::kCreateQp:
+      co_return create_qp(c);
+    case prm::kDestroyQp:
+      co_return co_await destroy_qp(c);
+    case prm::kQueryQp:
+      co_return query_qp(c);
+    case prm::kRst2Init:
+    case prm::kInit2Init:
+    case prm::kInit2Rtr:
+    case prm::kRtr2Rts:
+    case prm::kRts2Rts:
+    case prm::kQp2Err:
+    case prm::kQp2Rst:
       co_return co_await modify_qp(c, opcode);
-    default: co_return prm::kCmdBadOp;
+    default:
+      co_return prm::kCmdBadOp;
   }
 }
 
