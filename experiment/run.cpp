@@ -121,6 +121,17 @@ void add_journeys(Result& r, const LatencyRecorder& recorder) {
   }
 }
 
+/// Hands finished journeys to the statistics and, when tracing, to the trace.
+struct JourneyTee final : sim::JourneySink {
+  JourneyTee(LatencyRecorder& r, sim::trace::Tracer* t) : recorder(r), tracer(t) {}
+  void finished(const sim::Journey& j) override {
+    recorder.finished(j);
+    if (tracer != nullptr) tracer->emit(j);
+  }
+  LatencyRecorder& recorder;
+  sim::trace::Tracer* tracer;
+};
+
 }  // namespace
 
 Result run(RunOptions options, const MachineFactory& factory) {
@@ -131,7 +142,8 @@ Result run(RunOptions options, const MachineFactory& factory) {
   const std::unique_ptr<Machine> machine = factory(context, options.mode);
   sim::Engine& engine = machine->engine();
   LatencyRecorder recorder(machine->workloads(), options.seed);
-  context.journeys.set_sink(&recorder);
+  JourneyTee tee(recorder, traced ? &context.tracer : nullptr);
+  context.journeys.set_sink(&tee);
   if (traced) context.tracer.open({options.scenario, options.version, options.seed, machine->hosts(), options.config_json});
   UtilisationWindow window;
   machine->on_measurement([&] { window.begin(context); });

@@ -33,6 +33,8 @@ class StoreBuffer final : public memory::PendingStores {
   void forward(memory::Phys at, void* dst, std::size_t n) const {
     if ((lines_ & line_bits(at, n)) != 0 && head_ != tail_) overlay(at, dst, n);
   }
+  /// Counts stores of polls that were skipped because they would have changed nothing.
+  void count_skipped(std::uint64_t n) { stores_.add(n); }
   /// When every store so far is visible.
   sim::Picos drained() const { return drained_; }
   /// Later stores become visible no earlier than all stores so far (a store barrier), and not before t.

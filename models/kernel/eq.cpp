@@ -98,7 +98,7 @@ sim::Flow Eq::on_irq(sim::trace::Cause cause) {
     entries_.add();
   }
   co_await occupy(config_.interrupt.eq_rearm);
-  ring_doorbell(true, cause);
+  ring_doorbell(true, {cause.msg, cause.parent, false});  // re-arming delays nobody's message
   trace_.span(trace_points::irq, cause, arrived, begin, context_.now(), vector_, eqn_);
   where_.hard.release();
   tasklet_.schedule();

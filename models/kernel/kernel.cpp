@@ -26,7 +26,7 @@ Kernel::Kernel(sc_core::sc_module_name name, sim::Context& context, const Kernel
       trace_(context, platform.host, "kernel", sim::trace::TrackKind::instant) {
   SIM_CHECK(!platform_.cores.empty(), "a kernel needs a core");
   for (cpu::Core* core : platform_.cores) interrupt_contexts_.push_back(std::make_unique<InterruptContext>(*core));
-  thread_ = std::make_unique<cpu::Thread>(*platform_.cores.front(), *platform_.engine, space_,
+  thread_ = std::make_unique<cpu::Thread>(*platform_.cores.back(), *platform_.engine, space_,
                                           "host" + std::to_string(platform_.host) + ".kernel", platform_.thread_number,
                                           [this] { boot(); });
   commands_.set_worker(*thread_);

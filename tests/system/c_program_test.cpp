@@ -22,7 +22,7 @@ struct Outcome {
 
 Outcome run_program(std::vector<std::string> arguments) {
   ScenarioConfig s;
-  Run run(s);
+  Simulation run(s);
   Outcome o;
   run.cluster->on_ready([&](sim::Picos t) {
     for (std::size_t i = 0; i < 2; ++i) {

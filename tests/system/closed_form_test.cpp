@@ -52,17 +52,17 @@ struct Model {
     const std::uint32_t ds = 1 + (remote ? 1 : 0) + (inlined() ? (4 + size() + 15) / 16 : 1);
     const std::uint32_t lines = (ds * 16 + 63) / 64;
     // ctrl: bytes 8..11, immediate, fm_ce_se, first half; raddr: va, rkey, reserved; data: count, lkey, address;
-    // doorbell record. Inline data: one store per 16 bytes and the count.
-    const std::uint32_t stores = 4 + 1 + 1 + (remote ? 3 : 0) + (inlined() ? 1 + (size() + 15) / 16 : 3);
+    // doorbell record. Inline data: the count, then a load and a store per 32 bytes.
+    const std::uint32_t pieces = inlined() ? (size() + 31) / 32 : 0;
+    const std::uint32_t stores = 4 + 1 + 1 + (remote ? 3 : 0) + (inlined() ? 1 + pieces : 3);
     const auto& v = h.verbs;
     const auto& c = h.core;
     Picos t =
-        v.post_send_call + v.post_send_wr + c.lock_cost + c.store_cost * stores_without(stores) + c.store_visible_after;
-    t += c.load_cost * (8 * lines) + c.mmio_store_cost * (8 * lines);
+        v.post_send_call + v.post_send_wr + c.lock_cost + c.store_cost * stores + c.store_visible_after;
+    t += c.load_cost * (8 * lines + pieces) + c.mmio_store_cost * (8 * lines);
     t += inlined() ? v.inline_copy_16b * ((size() + 15) / 16) : v.sge;
     return t;
   }
-  static std::int64_t stores_without(std::uint32_t n) { return n; }
 
   // Bytes [from, to) of the payload by DMA read: when the last completion arrives after the request is handed over at 0.
   Picos dma_read(std::uint32_t n, Picos memory) const {
@@ -94,25 +94,27 @@ struct Model {
     const auto pad = [](std::uint32_t n) { return (n + 3) / 4 * 4; };
     const Picos llc = h.memory.llc_latency;
     Picos payload = inlined() ? Picos{0} : dma_read(first, llc);
-    Picos tx_wait{0};
+    Picos tx_wait{0}, rx_wait{0};
     if (second > 0) {
       // The second request follows one packet interval and one translation later; its completion waits for the link.
       const Picos later = h.hca.send.packet_interval + translate();
-      const Picos gap_on_link = tlp(kCpldHeader + pad(first));
       const Picos alone = later + dma_read(second, llc);
       const Picos behind = dma_read(first, llc) + tlp(kCpldHeader + pad(second));
-      (void)gap_on_link;
       const Picos first_ready = payload;
       payload = sim::max(alone, behind);
       const Picos port_free =
           first_ready + h.hca.send.tx_pipeline + frame_time(kFrameOverhead + extra + pad(first)) + gap();
       tx_wait = sim::max(port_free - (payload + h.hca.send.tx_pipeline), Picos{0});
+      // The responder takes the second packet when it has executed the first.
+      const Picos apart = payload + tx_wait + frame_time(kFrameOverhead + pad(second)) - first_ready - frame_time(kFrameOverhead + extra + pad(first));
+      const Picos first_execution = translate() + h.hca.receive.scatter + (w.is_write() ? h.hca.context.mpt_hit : Picos{0});
+      rx_wait = sim::max(first_execution - apart, Picos{0});
     }
     s[Stage::payload_dma] = payload;
     s[Stage::packetise] = h.hca.send.tx_pipeline + tx_wait;
     const std::uint32_t last = second > 0 ? second : first;
     s[Stage::wire] = wire(kFrameOverhead + (second > 0 ? 0 : extra) + pad(last));
-    s[Stage::receive] = h.hca.receive.rx_pipeline + h.hca.context.qpc_hit;
+    s[Stage::receive] = h.hca.receive.rx_pipeline + h.hca.context.qpc_hit + rx_wait;
     // WRITE checks the whole range with its first packet, then translates each.
     s[Stage::scatter] =
         translate() + h.hca.receive.scatter + (w.is_write() && second == 0 ? h.hca.context.mpt_hit : Picos{0});
@@ -133,7 +135,7 @@ struct Model {
     s[Stage::translation] =
         r.ack_turnaround + h.hca.context.mpt_hit + translate();  // at the responder: range, then address
     const Picos memory = h.memory.dram_latency;
-    Picos payload = dma_read(first, memory), tx_wait{0};
+    Picos payload = dma_read(first, memory), tx_wait{0}, rx_wait{0};
     if (second > 0) {
       const Picos later = h.hca.send.packet_interval + translate();
       const Picos first_ready = payload;
@@ -141,12 +143,14 @@ struct Model {
       const Picos port_free =
           first_ready + h.hca.send.tx_pipeline + frame_time(kFrameOverhead + kAeth + pad(first)) + gap();
       tx_wait = sim::max(port_free - (payload + h.hca.send.tx_pipeline), Picos{0});
+      const Picos apart = payload + tx_wait + frame_time(kFrameOverhead + kAeth + pad(second)) - first_ready - frame_time(kFrameOverhead + kAeth + pad(first));
+      rx_wait = sim::max(translate() + r.scatter - apart, Picos{0});
     }
     s[Stage::payload_dma] = payload;
     s[Stage::packetise] = h.hca.send.tx_pipeline * 2 + tx_wait;
     const std::uint32_t last = second > 0 ? second : first;
     s[Stage::wire] = wire(kFrameOverhead + kReth) + wire(kFrameOverhead + kAeth + pad(last));
-    s[Stage::receive] = (r.rx_pipeline + h.hca.context.qpc_hit) * 2;
+    s[Stage::receive] = (r.rx_pipeline + h.hca.context.qpc_hit) * 2 + rx_wait;
     s[Stage::scatter] = translate() + r.scatter;
     s[Stage::cqe_write] = h.hca.context.cqc_hit + h.hca.completion.cqe_build;
     s[Stage::visible] = dma_write(64);
@@ -169,7 +173,7 @@ TEST_P(ClosedForm, EachStageIsASumOfConfigFields) {
   ScenarioConfig s = one_workload(GetParam().op, GetParam().size, 12);
   s.workloads[0].inline_size = GetParam().inline_size;
   s.workloads[0].mtu = kMtu;
-  Run run(s);
+  Simulation run(s);
   ASSERT_EQ(run.run(), sim::Outcome::quiescent);
   ASSERT_GE(run.journeys.all.size(), 12u);
   const sim::Journey& j = run.journeys.all[run.journeys.all.size() - 3];  // caches are warm

@@ -14,7 +14,7 @@ namespace {
 
 // Everything that a run makes visible, as text.
 std::string fingerprint(const ScenarioConfig& s, sim::EngineMode mode, bool reverse) {
-  Run run(s, mode, reverse);
+  Simulation run(s, mode, reverse);
   run.run();
   std::string out;
   for (const sim::Journey& j : run.journeys.all) {

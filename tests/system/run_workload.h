@@ -16,8 +16,8 @@ struct JourneyLog : sim::JourneySink {
   void finished(const sim::Journey& j) override { all.push_back(j); }
 };
 
-struct Run {
-  explicit Run(const ScenarioConfig& scenario, sim::EngineMode mode = sim::EngineMode::run_ahead, bool reverse = false)
+struct Simulation {
+  explicit Simulation(const ScenarioConfig& scenario, sim::EngineMode mode = sim::EngineMode::run_ahead, bool reverse = false)
       : context(scenario.seed), cluster(std::make_unique<Cluster>(context, scenario, mode, reverse)) {
     context.journeys.set_sink(&journeys);
     cluster->start();

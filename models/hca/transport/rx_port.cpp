@@ -74,7 +74,6 @@ sim::Flow RxPort::steer(RxPtr packet) {
 void RxPort::hand_over(Qp& qp, RxPtr rx) {
   const sim::Picos now = device_.context.now();
   const wire::OpcodeInfo& op = *rx->parsed.op;
-  if (rx->packet->cause.critical) device_.context.journeys.mark(rx->packet->cause.msg, sim::Stage::receive, now);
   const std::uint64_t span = trace_.span(points::rx, rx->packet->cause, rx->arrived, rx->arrived, now, qp.qpn,
                                          rx->bth().psn.value(), rx->bth().opcode, rx->packet->payload_length);
   if (span != 0) rx->packet->cause.parent = span;
