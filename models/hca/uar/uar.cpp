@@ -105,7 +105,8 @@ void Uar::finish(Assembly& a) {
   std::memcpy(word, a.bytes.data(), 8);
   const std::uint32_t qpn = prm::be32(word[1]) >> 8;
   const auto index = static_cast<std::uint16_t>(prm::be32(word[0]) >> 8);
-  const bool kept = a.need >= prm::kDs && buffers_.keep(qpn, index, a.bytes);
+  const std::uint32_t bytes = (prm::be32(word[1]) & 0x3F) * prm::kDs;  // a WQE longer than the register is fetched
+  const bool kept = bytes > 0 && bytes <= prm::kBfBufSize && buffers_.keep(qpn, index, a.bytes);
   a.have = 0;
   plain_doorbell(a.bytes.data(), kept, a.t_sent);
 }
