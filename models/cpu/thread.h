@@ -99,6 +99,9 @@ class Thread {
   };
   sim::trace::Cause wait_for_write(std::span<const Range> ranges, sim::Picos interval);
 
+  /// Time that kernel work has taken from this thread while it computed or polled.
+  sim::Picos stolen() const { return stolen_; }
+
   /// The cause attached to this thread's next stores and MMIO writes.
   void set_cause(sim::trace::Cause c) { cause_ = c; }
   sim::trace::Cause cause() const { return cause_; }
@@ -148,6 +151,7 @@ class Thread {
   sim::trace::Cause cause_;
   State state_ = State::idle;
   sim::Ring<Steal> steals_;     // kernel work that has not delayed this thread yet, by start
+  sim::Picos stolen_{0};
   sim::Picos blocked_from_{0};  // when it blocked
   sim::Picos not_before_{0};    // end of the kernel work that ran while it was blocked
   Poll poll_;

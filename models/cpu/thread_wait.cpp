@@ -21,7 +21,9 @@ void Thread::sync() {
 // Kernel work that has started by now has kept the thread from getting here; the delay may let more of it start.
 void Thread::settle_steals() {
   while (!steals_.empty() && steals_.front().start <= thread_.now()) {
-    thread_.charge(steals_.pop_front().length);
+    const sim::Picos taken = steals_.pop_front().length;
+    stolen_ += taken;
+    thread_.charge(taken);
     thread_.sync();
   }
 }
@@ -44,6 +46,7 @@ void Thread::on_steal(sim::Picos start, sim::Picos d) {
       while (!steals_.empty() && steals_.front().start <= core_.context().now()) {
         const Steal s = steals_.pop_front();
         poll_.next = poll_.first_at_or_after(s.start) + s.length;
+        stolen_ += s.length;
       }
       break;
   }
@@ -156,6 +159,7 @@ void Thread::on_poll_hit() {
   while (!steals_.empty() && steals_.front().start <= seen) {
     const Steal s = steals_.pop_front();
     poll_.next = poll_.first_at_or_after(s.start) + s.length;
+    stolen_ += s.length;
     seen = poll_.first_at_or_after(now);
   }
   thread_.unpark(seen);

@@ -31,9 +31,9 @@ bool look(Machine& m, Cq& cq, sim::Picos entry) {
   } else {
     const sim::Picos period = in_loop ? t.now() - cq.last_sample : sim::Picos{-1};
     if (in_loop && period == cq.period && t.core().config().poll_mode == cpu::PollMode::fast_forward) {
-      const sim::Picos before = t.now();
+      const sim::Picos before = t.now() - t.stolen();
       t.wait_for_write(op_own, 1, period);
-      const auto skipped = static_cast<std::uint64_t>((t.now() - before) / period);
+      const auto skipped = static_cast<std::uint64_t>((t.now() - t.stolen() - before) / period);
       cq.empty_polls->add(skipped);
       t.core().store_buffer().count_skipped(skipped);  // each would have stored the consumer index again
     }
