@@ -41,6 +41,10 @@ sim::Flow SendScheduler::dispatch(Doorbell doorbell) {
     qp = device_.qps.find(doorbell.qpn);
     if (qp == nullptr) co_return;
   }
+  if (doorbell.blueflame) {  // overtaken by a later doorbell: the ring has supplied its WQE
+    const auto ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(doorbell.wqe_index - qp->sq_ci));
+    if (ahead < 0 || (ahead == 0 && qp->current_valid)) blueflame_.discard(doorbell.qpn, doorbell.wqe_index);
+  }
   if (qp->tags != nullptr) {
     sim::Journeys& journeys = device_.context.journeys;
     for (std::uint16_t i = before; i != qp->sq_pi; ++i) {

@@ -156,6 +156,11 @@ TEST(BlueflameBuffers, GiveBackTheWqeOnceAndOnlyToItsQpAndIndex) {
   EXPECT_TRUE(b.take(1, 5, out.data()));
   EXPECT_EQ(out, wqe);
   EXPECT_FALSE(b.take(1, 5, out.data()));
+  EXPECT_TRUE(b.keep(1, 7, wqe));
+  b.discard(1, 8);
+  EXPECT_FALSE(b.keep(4, 1, wqe)) << "still full";
+  b.discard(1, 7);
+  EXPECT_FALSE(b.take(1, 7, out.data()));
   b.drop(2);
   EXPECT_FALSE(b.take(2, 5, out.data()));
   EXPECT_TRUE(b.keep(3, 1, wqe));

@@ -200,6 +200,8 @@ struct Qp {
   std::uint8_t min_rnr_timer = 0;
   bool rre = false, rwe = false;
   std::uint8_t max_dest_rd_atomic = 0;
+  bool context_filling = false;  ///< a received packet waits for the QP context
+  sim::Ring<RxPtr> rx_held;      ///< packets behind it
   sim::Ring<RxPtr> rx;          ///< request packets
   bool receiving = false;       ///< a flow serves rx
   std::uint8_t rx_kind = 0xFF;  ///< operation in progress: opcode of its FIRST packet, 0xFF none

@@ -96,6 +96,8 @@ sim::Task<bool> Requester::fetch_wqe(Qp& qp, std::uint16_t index) {
     qp.current = std::move(bf);
     qp.current_offset = 0;
     qp.current_valid = true;
+    // What was read ahead is of no use any more, and its indices come round again.
+    if (static_cast<std::uint16_t>(index - qp.prefetch_first) >= qp.prefetch_count) qp.prefetched = {};
     co_return true;
   }
   std::uint16_t ahead = static_cast<std::uint16_t>(index - qp.prefetch_first);

@@ -58,11 +58,31 @@ void RxPort::deliver() {
 sim::Flow RxPort::steer(RxPtr packet) {
   RxPtr rx = std::move(packet);
   const std::uint32_t qpn = rx->bth().dest_qpn;
-  if (device_.qps.find(qpn) == nullptr) {
+  Qp* qp = device_.qps.find(qpn);
+  if (qp == nullptr) {
     drop(DropReason::unknown_qp, *rx);
     co_return;
   }
-  if (!qpc_.hit(qpn)) co_await qpc_.fill(qpn, rx->packet->cause);
+  if (qp->context_filling) {
+    qp->rx_held.push_back(std::move(rx));
+    co_return;
+  }
+  if (qpc_.hit(qpn)) {
+    look_up(std::move(rx));
+    co_return;
+  }
+  qp->context_filling = true;
+  co_await qpc_.fill(qpn, rx->packet->cause);
+  look_up(std::move(rx));
+  qp = device_.qps.find(qpn);  // it may have been destroyed meanwhile
+  if (qp == nullptr) co_return;
+  qp->context_filling = false;
+  while (!qp->rx_held.empty()) look_up(qp->rx_held.pop_front());
+}
+
+sim::Flow RxPort::look_up(RxPtr packet) {
+  RxPtr rx = std::move(packet);
+  const std::uint32_t qpn = rx->bth().dest_qpn;
   co_await device_.context.delay(device_.config.context.qpc_hit);
   Qp* qp = device_.qps.find(qpn);
   DropReason why{};

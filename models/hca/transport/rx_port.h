@@ -47,6 +47,7 @@ class RxPort {
   };
   void deliver();
   sim::Flow steer(RxPtr packet);
+  sim::Flow look_up(RxPtr packet);
   void hand_over(Qp& qp, RxPtr packet);
   bool acceptable(const Qp& qp, const RxPacket& rx, DropReason& why) const;
   void drop(DropReason why, const RxPacket& rx);

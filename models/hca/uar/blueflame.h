@@ -41,6 +41,14 @@ class BlueflameBuffers {
     }
     return false;
   }
+  /// Forgets one WQE, if it is here.
+  void discard(std::uint32_t qpn, std::uint16_t index) {
+    for (Slot& s : slots_) {
+      if (!s.used || s.qpn != qpn || s.index != index) continue;
+      s.used = false;
+      --used_;
+    }
+  }
   /// Forgets all WQEs of a QP (reset, destroy, error).
   void drop(std::uint32_t qpn) {
     for (Slot& s : slots_) {
