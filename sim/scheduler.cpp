@@ -20,6 +20,7 @@ Scheduler::Scheduler() {
   nodes_.reserve(4096);
   current_.reserve(256);
   far_.reserve(1024);
+  retuned_.reserve(4096);
 }
 
 void Scheduler::insert(Picos t, std::uint64_t seq, EventFn fn, void* ctx, std::uint64_t arg) {
