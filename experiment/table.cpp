@@ -32,13 +32,13 @@ std::string exact_ns(sim::Picos t) { return format("%lld.%03lld", static_cast<lo
 std::string mean_ns(double ps) { return format("%.3f", ps / 1000.0); }
 
 std::string latency_row(const char* label, const LatencyStats& s) {
-  return format("  %-20s%12s%12s%12s%12s%12s%12s\n", label, exact_ns(s.min).c_str(), mean_ns(s.mean_ps).c_str(), exact_ns(s.p50).c_str(),
+  return format("  %-20s %13s %13s %13s %13s %13s %13s\n", label, exact_ns(s.min).c_str(), mean_ns(s.mean_ps).c_str(), exact_ns(s.p50).c_str(),
                 exact_ns(s.p99).c_str(), exact_ns(s.p999).c_str(), exact_ns(s.max).c_str());
 }
 
 std::string breakdown_table(const Breakdown& b) {
   std::string out = format("\n  where the time of the median message (number %llu) goes, ns\n", static_cast<unsigned long long>(b.median_id));
-  out += format("  %-20s%12s%8s%12s\n", "stage", "median", "share", "mean of all");
+  out += format("  %-20s%13s%8s %13s\n", "stage", "median", "share", "mean of all");
   std::int64_t longest = 1;
   double mean_total = 0;
   for (const sim::Picos p : b.median) longest = std::max(longest, p.n);
@@ -48,10 +48,10 @@ std::string breakdown_table(const Breakdown& b) {
     const double share = b.median_total.n > 0 ? 100.0 * static_cast<double>(b.median[i].n) / static_cast<double>(b.median_total.n) : 0;
     const auto bar = static_cast<std::size_t>(std::lround(kBar * static_cast<double>(b.median[i].n) / static_cast<double>(longest)));
     const std::string_view name = sim::name_of(static_cast<sim::Stage>(i));
-    out += format("  %-20.*s%12s%7.1f%%%12s  ", static_cast<int>(name.size()), name.data(), exact_ns(b.median[i]).c_str(), share, mean_ns(b.mean_ps[i]).c_str());
+    out += format("  %-20.*s%13s%7.1f%% %13s  ", static_cast<int>(name.size()), name.data(), exact_ns(b.median[i]).c_str(), share, mean_ns(b.mean_ps[i]).c_str());
     out += std::string(bar, '#') + "\n";
   }
-  out += format("  %-20s%12s%7.1f%%%12s\n", "sum", exact_ns(b.median_total).c_str(), 100.0, mean_ns(mean_total).c_str());
+  out += format("  %-20s%13s%7.1f%% %13s\n", "sum", exact_ns(b.median_total).c_str(), 100.0, mean_ns(mean_total).c_str());
   while (out.find(" \n") != std::string::npos) out.erase(out.find(" \n"), 1);
   return out;
 }
@@ -66,7 +66,7 @@ std::string workload_table(const WorkloadResult& w, std::size_t index) {
   out += line("WC statuses", statuses.empty() ? "none" : statuses);
   if (w.corrupted > 0) out += line("CORRUPTED", std::to_string(w.corrupted) + " messages arrived with other bytes than were sent");
   if (!w.latency) return out;
-  out += format("\n  %-20s%12s%12s%12s%12s%12s%12s\n", "latency, ns", "min", "mean", "p50", "p99", "p99.9", "max");
+  out += format("\n  %-20s %13s %13s %13s %13s %13s %13s\n", "latency, ns", "min", "mean", "p50", "p99", "p99.9", "max");
   out += latency_row("one way", *w.latency);
   if (w.half_round_trip) out += latency_row("half round trip", *w.half_round_trip);
   if (!w.percentiles_exact) out += "  (percentiles from a uniform sample of the messages)\n";
