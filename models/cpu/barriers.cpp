@@ -7,8 +7,7 @@ namespace cpu {
 std::string_view name_of(Barrier b) { return sim::enum_name(b); }
 
 std::string_view name_of(Instruction i) {
-  static constexpr std::array<std::string_view, 7> kNames{"none",      "lfence",    "sfence", "mfence",
-                                                          "dmb oshst", "dmb oshld", "dsb st"};
+  static constexpr std::array<std::string_view, 6> kNames{"none", "lfence", "sfence", "dmb oshst", "dmb oshld", "dsb st"};
   return kNames[static_cast<std::size_t>(i)];
 }
 
@@ -33,7 +32,6 @@ Instruction expand(Arch arch, Barrier b) {
 
 Instruction weaken(Instruction i) {
   if (i == Instruction::dsb_st) return Instruction::dmb_oshst;
-  if (i == Instruction::mfence) return Instruction::sfence;
   return Instruction::none;
 }
 

@@ -30,7 +30,6 @@ enum class Instruction : std::uint8_t {
   none,  ///< compiler barrier only
   lfence,
   sfence,
-  mfence,
   dmb_oshst,
   dmb_oshld,
   dsb_st,
@@ -39,7 +38,7 @@ std::string_view name_of(Instruction i);
 
 /// The instruction of a barrier on an architecture.
 Instruction expand(Arch arch, Barrier b);
-/// The next weaker instruction, for fault injection: dsb_st -> dmb_oshst, mfence -> sfence, all others -> none.
+/// The next weaker instruction, for fault injection: dsb_st -> dmb_oshst, all others -> none.
 Instruction weaken(Instruction i);
 
 }  // namespace cpu

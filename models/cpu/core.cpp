@@ -105,8 +105,6 @@ sim::Picos Core::execute(Instruction i, sim::Picos t) {
       return t + config_.lfence_cost;
     case Instruction::sfence:
       return all_out(config_.sfence_cost);
-    case Instruction::mfence:
-      return all_out(config_.mfence_cost);
     case Instruction::dsb_st:
       return all_out(config_.dsb_cost);
     case Instruction::dmb_oshst:

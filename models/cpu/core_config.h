@@ -50,7 +50,6 @@ struct CoreConfig {
 
   sim::Picos sfence_cost{1'700};
   sim::Picos lfence_cost{2'000};
-  sim::Picos mfence_cost{11'000};
   sim::Picos dmb_cost{17'330};
   sim::Picos dsb_cost{21'070};
 
@@ -98,7 +97,6 @@ struct CoreConfig {
     v("sfence_cost", c.sfence_cost, "SFENCE with nothing to wait for",
       sim::measured("5 cycles on Skylake; travisdowns.github.io, random writes, 2019"), time);
     v("lfence_cost", c.lfence_cost, "LFENCE", sim::assumed("about 6 cycles"), time);
-    v("mfence_cost", c.mfence_cost, "MFENCE with nothing to wait for", sim::assumed("about 33 cycles"), time);
     v("dmb_cost", c.dmb_cost, "DMB OSHST or DMB OSHLD",
       sim::measured("ThunderX2, barrier of the message descriptor; Breaking Band, ICPP 2019, table 1"), time);
     v("dsb_cost", c.dsb_cost, "DSB ST with nothing to wait for",

@@ -71,7 +71,6 @@ inline CoreConfig plain_costs(Arch arch = Arch::x86_64) {
   c.mmio_load_overhead = 20_ns;
   c.sfence_cost = 2_ns;
   c.lfence_cost = 3_ns;
-  c.mfence_cost = 11_ns;
   c.dmb_cost = 17_ns;
   c.dsb_cost = 21_ns;
   return c;

@@ -206,9 +206,9 @@ TEST(Table, ShowsLatencyRatesStatusesAndTheSumOfTheBreakdown) {
   const std::string t = experiment::to_table(run({}));
   EXPECT_THAT(t, HasSubstr("hosts             a, b\n"));
   EXPECT_THAT(t, HasSubstr("WC statuses       SUCCESS 100\n"));
-  EXPECT_THAT(t, HasSubstr("one way                  500.001     504.501     504.001     509.001     509.001     509.001\n"));
-  EXPECT_THAT(t, HasSubstr("cpu_post                 300.000   59.5%     300.000  ##############################\n"));
-  EXPECT_THAT(t, HasSubstr("sum                      504.001  100.0%     504.501\n"));
+  EXPECT_THAT(t, HasSubstr("one way                    500.001       504.501       504.001       509.001       509.001       509.001\n"));
+  EXPECT_THAT(t, HasSubstr("cpu_post                  300.000   59.5%       300.000  ##############################\n"));
+  EXPECT_THAT(t, HasSubstr("sum                       504.001  100.0%       504.501\n"));
   EXPECT_EQ(t.find(" \n"), std::string::npos);
 }
 

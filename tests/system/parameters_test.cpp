@@ -429,7 +429,6 @@ std::string in_child(const ScenarioConfig& s) {
 const std::map<std::string, std::string> kExempt{
     {"fabric.topology", "has one value"},
     {"hosts.kernel.netdev.pkey_table_length", "has one value"},
-    {"hosts.core.mfence_cost", "no barrier that programs use expands to MFENCE; tests/cpu/barriers_test.cpp"},
     {"hosts.hca.caps.log_max_srq_sz", "the provider learns it and has no shared receive queues yet"},
     {"hosts.hca.completion.clock_period", "shows in CQE time stamps only; tests/hca/completion_test.cpp"},
     {"hosts.hca.uar.bf_assembly_timeout",

@@ -180,6 +180,8 @@ bool CommandUnit::apply_qpc(Qp& qp, const std::byte* qpc, std::uint16_t opcode, 
     qp.rnr_retry = qp.rnr_left = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcRnrRetry));
     qp.max_rd_atomic =
         (optional & prm::kOptSraMax) != 0 || sra != 0 ? static_cast<std::uint8_t>(1U << sra) : std::uint8_t{1};
+    qp.ack_req_interval = 1U << prm::get(qpc, prm::kQpcLogAckReqFreq);
+    copy(prm::kQpcLogAckReqFreq);
     copy(prm::kQpcNextSendPsn);
     copy(prm::kQpcRetryCount);
     copy(prm::kQpcRnrRetry);

@@ -183,6 +183,7 @@ struct Qp {
   sim::Picos ack_deadline = sim::kNever, rnr_until{0}, next_wqe_at{0};
   bool timer_scheduled = false, rnr_waiting = false;
   bool read_gap_reported = false;  ///< lost READ data have been asked for again; nothing new has come since
+  std::uint32_t ack_req_interval = 1U << 8;  ///< packets between two acknowledgement requests inside a message (S-QP-32)
   std::uint32_t rewinds = 0;       ///< grows when retransmission restarts: a flow in mid-message gives up
   OutQueue requests;
   sim::Ring<RxPtr> rx_responses;

@@ -251,13 +251,13 @@ sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, s
     h.bth.solicited = end && wqe.solicited && (wqe.is_send() || wqe.has_immediate());
     h.bth.pkey = qp.pkey;
     h.bth.dest_qpn = qp.remote_qpn;
-    h.bth.ack_req = end;
     h.bth.psn = first + i;
+    h.bth.ack_req = end || (h.bth.psn.value() + 1) % qp.ack_req_interval == 0;
     h.reth = {wqe.remote_va, wqe.rkey, length};
     h.immediate = wqe.immediate_raw;
     h.invalidate_rkey = prm::be32(wqe.immediate_raw);
     qp.send_psn = h.bth.psn + 1U;
-    if (end) start_timer(qp);
+    if (h.bth.ack_req) start_timer(qp);
     tx_.submit(p, gather);
     if (!end) co_await device_.context.delay(device_.config.send.packet_interval);
     if (life != qp.generation || rewinds != qp.rewinds) co_return;
