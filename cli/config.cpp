@@ -15,7 +15,8 @@ void print_origins(const sim::Json& j, const std::string& path) {
   if (j.is_object() && !j.members().empty()) {
     for (const auto& m : j.members()) print_origins(m.value, sim::join_path(path, m.key));
   } else if (j.is_array() && !j.items().empty()) {
-    for (std::size_t i = 0; i < j.items().size(); ++i) print_origins(j.items()[i], sim::join_path(path, std::to_string(i)));
+    for (std::size_t i = 0; i < j.items().size(); ++i)
+      print_origins(j.items()[i], sim::join_path(path, std::to_string(i)));
   } else {
     std::cout << path << " = " << j.compact() << "   (" << j.origin.text() << ")\n";
   }
@@ -24,16 +25,19 @@ void print_origins(const sim::Json& j, const std::string& path) {
 }  // namespace
 
 int config_command(const Arguments& arguments) {
-  Options o("rdmasim config FILE [OPTIONS]", "Prints every value that a run of the scenario would use: defaults, profile, scenario and --set.",
+  Options o("rdmasim config FILE [OPTIONS]",
+            "Prints every value that a run of the scenario would use: defaults, profile, scenario and --set.",
             "FILE, the scenario", 1);
   o.add()("set", po::value<std::vector<std::string>>()->value_name("PATH=VALUE"), "override a value; repeatable");
   o.add()("origins", "print the values that are not defaults, each with the file and line or the flag it comes from");
-  o.add_hidden()("schema", po::value<std::string>()->implicit_value("scenario"), "print the JSON Schema: scenario or profile");
+  o.add_hidden()("schema", po::value<std::string>()->implicit_value("scenario"),
+                 "print the JSON Schema: scenario or profile");
   o.add_hidden()("reference", "print the parameter reference as Markdown");
   if (!o.parse(arguments)) return kOk;
   if (o.has("schema")) {
     const auto& which = o.get<std::string>("schema");
-    if (which != "scenario" && which != "profile") throw UsageError(choose("--schema: unknown schema", which, {"scenario", "profile"}));
+    if (which != "scenario" && which != "profile")
+      throw UsageError(choose("--schema: unknown schema", which, {"scenario", "profile"}));
     std::cout << (which == "scenario" ? experiment::scenario_schema() : experiment::profile_schema()).dump() << "\n";
     return kOk;
   }

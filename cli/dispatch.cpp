@@ -26,8 +26,10 @@ constexpr Command kCommands[] = {
 };
 
 void print_help() {
-  std::cout << "usage: rdmasim COMMAND [OPTIONS]\n\nSimulates the RDMA stack, from ibv_post_send to the peer's ibv_poll_cq.\n\n";
-  for (const Command& c : kCommands) std::cout << "  " << c.name << std::string(12 - std::string(c.name).size(), ' ') << c.summary << "\n";
+  std::cout << "usage: rdmasim COMMAND [OPTIONS]\n\nSimulates the RDMA stack, from ibv_post_send to the peer's "
+               "ibv_poll_cq.\n\n";
+  for (const Command& c : kCommands)
+    std::cout << "  " << c.name << std::string(12 - std::string(c.name).size(), ' ') << c.summary << "\n";
   std::cout << "\n  --version   version, git id, build type, compiler, SystemC\n"
                "  --help      this text; `rdmasim COMMAND --help` tells more\n\n"
                "exit codes: 0 fine, 1 an expectation of the scenario is not met, 2 mistake of the user,\n"
@@ -44,7 +46,8 @@ int dispatch_checked(const Arguments& arguments) {
     if (first == c.name) return c.run({arguments.begin() + 1, arguments.end()});
     names.emplace_back(c.name);
   }
-  if (first.starts_with("-")) throw UsageError("unknown option " + first + "; the command comes first, as in `rdmasim run FILE " + first + "`");
+  if (first.starts_with("-"))
+    throw UsageError("unknown option " + first + "; the command comes first, as in `rdmasim run FILE " + first + "`");
   throw UsageError(choose("unknown command", first, names));
 }
 
@@ -70,7 +73,9 @@ int dispatch(const Arguments& arguments) {
   } catch (const std::runtime_error& e) {  // UsageError, and files that cannot be written
     return report(std::string("rdmasim: ") + e.what() + "\n", kUserError);
   } catch (const sim::SimulatorBug& e) {
-    return report(std::string("rdmasim: bug of the simulator: ") + e.what() + "\nPlease report it with the scenario and the seed.\n", kBug);
+    return report(std::string("rdmasim: bug of the simulator: ") + e.what() +
+                      "\nPlease report it with the scenario and the seed.\n",
+                  kBug);
   } catch (const std::bad_alloc&) {
     return report("rdmasim: out of memory\n", kUserError);
   } catch (const std::exception& e) {

@@ -22,7 +22,8 @@ void print_columns(const std::vector<std::vector<std::string>>& rows) {
     }
   for (const auto& row : rows) {
     std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(i + 1 < row.size() ? std::max(width[i], row[i].size()) - row[i].size() + 2 : 0, ' ');
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += row[i] + std::string(i + 1 < row.size() ? std::max(width[i], row[i].size()) - row[i].size() + 2 : 0, ' ');
     line.erase(line.find_last_not_of(' ') + 1);
     std::cout << line << "\n";
   }
@@ -31,7 +32,8 @@ void print_columns(const std::vector<std::vector<std::string>>& rows) {
 void list_parameters() {
   std::vector<std::vector<std::string>> rows;
   for (const sim::Parameter& p : sim::list_parameters(experiment::scenario_format()))
-    rows.push_back({p.path, p.initial.empty() ? "(required)" : p.initial, p.type + (p.range.empty() ? "" : ", " + p.range), p.doc});
+    rows.push_back({p.path, p.initial.empty() ? "(required)" : p.initial,
+                    p.type + (p.range.empty() ? "" : ", " + p.range), p.doc});
   print_columns(rows);
 }
 
@@ -43,7 +45,8 @@ void list_library(const std::vector<sys::LibraryEntry>& entries) {
 
 void list_trace_points() {
   std::vector<std::vector<std::string>> rows;
-  for (const auto& p : experiment::trace_points()) rows.push_back({p.category, p.name, p.kind, p.arguments, p.declared_in});
+  for (const auto& p : experiment::trace_points())
+    rows.push_back({p.category, p.name, p.kind, p.arguments, p.declared_in});
   print_columns(rows);
 }
 
@@ -51,7 +54,8 @@ void list_trace_points() {
 
 int list_command(const Arguments& arguments) {
   const std::vector<std::string> topics{"parameters", "scenarios", "profiles", "trace-points"};
-  Options o("rdmasim list WHAT", "Lists what there is; WHAT is parameters, scenarios, profiles or trace-points.", "WHAT", 1);
+  Options o("rdmasim list WHAT", "Lists what there is; WHAT is parameters, scenarios, profiles or trace-points.",
+            "WHAT", 1);
   if (!o.parse(arguments)) return kOk;
   const std::string& what = o.needed_positional().front();
   if (what == "parameters") list_parameters();

@@ -18,8 +18,8 @@ void Options::unknown(const std::string& option) const {
   std::vector<std::string> known;
   for (const auto& o : visible_.options()) known.push_back("--" + o->long_name());
   std::string name = option.substr(0, option.find('='));
-  throw UsageError("unknown option " + name + sim::did_you_mean(name, known) + " (" + usage_.substr(0, usage_.find(' ', usage_.find(' ') + 1)) +
-                   " --help lists them)");
+  throw UsageError("unknown option " + name + sim::did_you_mean(name, known) + " (" +
+                   usage_.substr(0, usage_.find(' ', usage_.find(' ') + 1)) + " --help lists them)");
 }
 
 bool Options::parse(const std::vector<std::string>& arguments) {
@@ -32,7 +32,8 @@ bool Options::parse(const std::vector<std::string>& arguments) {
   positions.add("positional", -1);
   const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
   try {
-    const auto parsed = po::command_line_parser(arguments).options(with_positional).positional(positions).style(style).run();
+    const auto parsed =
+        po::command_line_parser(arguments).options(with_positional).positional(positions).style(style).run();
     po::store(parsed, values_);
     po::notify(values_);
   } catch (const po::unknown_option& e) {
@@ -45,7 +46,8 @@ bool Options::parse(const std::vector<std::string>& arguments) {
     return false;
   }
   if (most_ >= 0 && positional_.size() > static_cast<std::size_t>(most_))
-    throw UsageError("unexpected argument \"" + positional_[static_cast<std::size_t>(most_)] + "\" (usage: " + usage_ + ")");
+    throw UsageError("unexpected argument \"" + positional_[static_cast<std::size_t>(most_)] + "\" (usage: " + usage_ +
+                     ")");
   return true;
 }
 

@@ -31,7 +31,9 @@ class Options {
 
   bool has(const std::string& name) const { return values_.count(name) != 0; }
   template <class T>
-  const T& get(const std::string& name) const { return values_[name].as<T>(); }
+  const T& get(const std::string& name) const {
+    return values_[name].as<T>();
+  }
   /// Values of a repeatable option, none if it was not given.
   std::vector<std::string> all(const std::string& name) const;
   const std::vector<std::string>& positional() const { return positional_; }

@@ -28,28 +28,34 @@ std::string known_trace_formats() {
 
 Options run_options() {
   Options o("rdmasim run FILE [OPTIONS]", "Runs a scenario and reports its result.", "FILE, the scenario", 1);
-  o.add()("set", po::value<std::vector<std::string>>()->value_name("PATH=VALUE"), "override a value, as --set workloads.0.mtu=1024; repeatable");
+  o.add()("set", po::value<std::vector<std::string>>()->value_name("PATH=VALUE"),
+          "override a value, as --set workloads.0.mtu=1024; repeatable");
   o.add()("seed", po::value<std::string>()->value_name("N"), "seed of the random streams");
   o.add()("out", po::value<std::string>()->value_name("DIR"), "write result.json and traces there");
-  o.add()("format", po::value<std::string>()->default_value("table")->value_name("table|json"), "form of the report on standard output");
-  o.add()("trace", po::value<std::string>()->value_name("LIST"), ("trace formats, comma separated: " + known_trace_formats()).c_str());
+  o.add()("format", po::value<std::string>()->default_value("table")->value_name("table|json"),
+          "form of the report on standard output");
+  o.add()("trace", po::value<std::string>()->value_name("LIST"),
+          ("trace formats, comma separated: " + known_trace_formats()).c_str());
   o.add()("engine", po::value<std::string>()->default_value("run_ahead")->value_name("run_ahead|tick"),
           "relation to SystemC's clock; both give the same result");
   o.add()("quiet", "no report and no progress, only errors and unmet expectations");
-  o.add()("log-level", po::value<std::string>()->default_value("info")->value_name("LEVEL"), "trace, debug, info, warn, error or off");
+  o.add()("log-level", po::value<std::string>()->default_value("info")->value_name("LEVEL"),
+          "trace, debug, info, warn, error or off");
   return o;
 }
 
 void set_log_level(const Options& o) {
   const std::vector<std::string> levels{"trace", "debug", "info", "warn", "error", "off"};
   const auto& level = o.get<std::string>("log-level");
-  if (std::find(levels.begin(), levels.end(), level) == levels.end()) throw UsageError(choose("--log-level: unknown level", level, levels));
+  if (std::find(levels.begin(), levels.end(), level) == levels.end())
+    throw UsageError(choose("--log-level: unknown level", level, levels));
   spdlog::set_level(o.has("quiet") ? spdlog::level::err : spdlog::level::from_str(level));
 }
 
 bool wants_json(const Options& o) {
   const auto& format = o.get<std::string>("format");
-  if (format != "table" && format != "json") throw UsageError(choose("--format: unknown format", format, {"table", "json"}));
+  if (format != "table" && format != "json")
+    throw UsageError(choose("--format: unknown format", format, {"table", "json"}));
   return format == "json";
 }
 
@@ -94,7 +100,9 @@ std::vector<const experiment::TraceFormat*> traces_of(const Options& o) {
 
 void report_unmet(const experiment::Result& r) {
   for (const auto& e : r.expectations)
-    if (!e.met) std::cerr << "rdmasim: expectation not met: " << e.at << ": expected " << e.expected << ", got " << e.actual << "\n";
+    if (!e.met)
+      std::cerr << "rdmasim: expectation not met: " << e.at << ": expected " << e.expected << ", got " << e.actual
+                << "\n";
   if (experiment::exit_code(r) == kDeadlock) {
     std::cerr << "rdmasim: deadlock: no event is left at " << sim::to_string(r.sim_time) << "\n";
     for (const std::string& s : r.outstanding) std::cerr << "rdmasim: waiting: " << s << "\n";

@@ -10,7 +10,8 @@ namespace cli {
 namespace po = boost::program_options;
 
 int validate_command(const Arguments& arguments) {
-  Options o("rdmasim validate FILE... [OPTIONS]", "Checks scenario files and reports every mistake with file, line and column.", "FILE", -1);
+  Options o("rdmasim validate FILE... [OPTIONS]",
+            "Checks scenario files and reports every mistake with file, line and column.", "FILE", -1);
   o.add()("set", po::value<std::vector<std::string>>()->value_name("PATH=VALUE"), "override a value first; repeatable");
   if (!o.parse(arguments)) return kOk;
   int code = kOk;

@@ -63,7 +63,8 @@ void check_value(const sys::ExpectationConfig& e, const Json* actual, Check& c) 
   if (e.equals) c.require(e.equals->compact(), actual != nullptr && *actual == *e.equals);
   if (e.between) {
     const double low = e.between->at(0), high = e.between->at(1);
-    c.require("between " + number(low) + " and " + number(high), is_number() && actual->number() >= low && actual->number() <= high);
+    c.require("between " + number(low) + " and " + number(high),
+              is_number() && actual->number() >= low && actual->number() <= high);
   }
   if (e.at_least) c.require("at least " + number(*e.at_least), is_number() && actual->number() >= *e.at_least);
   if (e.at_most) c.require("at most " + number(*e.at_most), is_number() && actual->number() <= *e.at_most);
@@ -104,7 +105,8 @@ void evaluate_all(const std::vector<sys::ExpectationConfig>& expectations, Resul
 }
 
 bool verdict_expected(const Result& result) {
-  return std::ranges::any_of(result.expectations, [](const ExpectationResult& e) { return e.at == "/verdict" && e.met; });
+  return std::ranges::any_of(result.expectations,
+                             [](const ExpectationResult& e) { return e.at == "/verdict" && e.met; });
 }
 
 }  // namespace experiment

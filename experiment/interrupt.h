@@ -19,7 +19,8 @@ class InterruptScope {
   bool interrupted() const;
 
  private:
-  struct sigaction old_int_ {}, old_term_ {};
+  struct sigaction old_int_ {
+  }, old_term_{};
 };
 
 }  // namespace experiment

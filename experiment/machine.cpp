@@ -8,7 +8,8 @@ namespace {
 
 class ClusterMachine : public Machine {
  public:
-  ClusterMachine(sim::Context& context, sim::EngineMode mode, const sys::ScenarioConfig& config) : cluster_(context, config, mode) {}
+  ClusterMachine(sim::Context& context, sim::EngineMode mode, const sys::ScenarioConfig& config)
+      : cluster_(context, config, mode) {}
 
   sim::Engine& engine() override { return cluster_.engine(); }
   std::vector<std::string> hosts() const override { return cluster_.host_names(); }
@@ -30,7 +31,8 @@ class ClusterMachine : public Machine {
       std::vector<sim::Picos> trips = record.half_round_trip;
       out.half_round_trip = statistics_of(trips);
     }
-    for (const sys::AsyncEventRecord& e : cluster_.async_events()) r.async_events.push_back({e.time, e.host, e.type, e.object});
+    for (const sys::AsyncEventRecord& e : cluster_.async_events())
+      r.async_events.push_back({e.time, e.host, e.type, e.object});
     r.summary = cluster_.summary();
     if (cluster_.finished()) r.sim_time = cluster_.finished_at();  // later events are timers that nobody waits for
     else r.outstanding = cluster_.waiting();
@@ -43,7 +45,9 @@ class ClusterMachine : public Machine {
 }  // namespace
 
 MachineFactory machine_factory(const Scenario& s) {
-  return [&s](sim::Context& context, sim::EngineMode mode) { return std::make_unique<ClusterMachine>(context, mode, s.config); };
+  return [&s](sim::Context& context, sim::EngineMode mode) {
+    return std::make_unique<ClusterMachine>(context, mode, s.config);
+  };
 }
 
 }  // namespace experiment

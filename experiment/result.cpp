@@ -71,7 +71,8 @@ Json cost_json(const Result& r) {
   j["events"] = r.simulator.events;
   j["wall_s"] = rounded(r.simulator.wall_s, 1e6);
   j["cpu_s"] = rounded(r.simulator.cpu_s, 1e6);
-  j["messages_per_cpu_s"] = rounded(r.simulator.cpu_s > 0 ? static_cast<double>(r.messages()) / r.simulator.cpu_s : 0, 1);
+  j["messages_per_cpu_s"] =
+      rounded(r.simulator.cpu_s > 0 ? static_cast<double>(r.messages()) / r.simulator.cpu_s : 0, 1);
   j["peak_rss_bytes"] = r.simulator.peak_rss_bytes;
   return j;
 }
@@ -82,16 +83,24 @@ double per_ps(double amount, sim::Picos span) { return span.n > 0 ? amount / sta
 
 std::string_view name_of(Verdict v) {
   switch (v) {
-    case Verdict::ok: return "ok";
-    case Verdict::deadlock: return "deadlock";
-    case Verdict::time_limit: return "time_limit";
-    case Verdict::interrupted: return "interrupted";
+    case Verdict::ok:
+      return "ok";
+    case Verdict::deadlock:
+      return "deadlock";
+    case Verdict::time_limit:
+      return "time_limit";
+    case Verdict::interrupted:
+      return "interrupted";
   }
   return "?";
 }
 
-double WorkloadResult::bandwidth_gbps() const { return per_ps(static_cast<double>(bytes) * 8 * 1e3, last_done - first_post); }
-double WorkloadResult::message_rate_mpps() const { return per_ps(static_cast<double>(messages) * 1e6, last_done - first_post); }
+double WorkloadResult::bandwidth_gbps() const {
+  return per_ps(static_cast<double>(bytes) * 8 * 1e3, last_done - first_post);
+}
+double WorkloadResult::message_rate_mpps() const {
+  return per_ps(static_cast<double>(messages) * 1e6, last_done - first_post);
+}
 
 Bottleneck bottleneck_of(const std::map<std::string, double>& utilisation) {
   Bottleneck b;

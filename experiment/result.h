@@ -30,15 +30,15 @@ std::string_view name_of(Verdict v);
 
 struct WorkloadResult {
   std::string name, op;
-  std::uint64_t messages = 0;           ///< delivered in success
-  std::uint64_t bytes = 0;              ///< their payload
+  std::uint64_t messages = 0;              ///< delivered in success
+  std::uint64_t bytes = 0;                 ///< their payload
   sim::Picos first_post{0}, last_done{0};  ///< the time span that rates refer to
   std::optional<LatencyStats> latency;
   std::optional<LatencyStats> half_round_trip;  ///< what perftest's *_lat programs print; ping-pong workloads only
   std::map<std::string, std::uint64_t> wc_status;
-  std::uint64_t corrupted = 0;          ///< messages whose bytes differed from those sent, if the workload verifies them
+  std::uint64_t corrupted = 0;  ///< messages whose bytes differed from those sent, if the workload verifies them
   std::optional<Breakdown> breakdown;
-  bool percentiles_exact = true;        ///< false when percentiles come from a sample
+  bool percentiles_exact = true;  ///< false when percentiles come from a sample
 
   double bandwidth_gbps() const;
   double message_rate_mpps() const;

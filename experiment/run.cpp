@@ -34,7 +34,8 @@ class UtilisationWindow {
     for (const auto& [path, busy] : to.busy) {
       const auto before = from.busy.find(path);
       const sim::Picos used = busy - (before == from.busy.end() ? sim::Picos{0} : before->second);
-      out[path] = static_cast<double>(used.n) / (static_cast<double>(elapsed.n) * context.stats.busy_times().at(path).capacity);
+      out[path] =
+          static_cast<double>(used.n) / (static_cast<double>(elapsed.n) * context.stats.busy_times().at(path).capacity);
     }
     return out;
   }
@@ -59,7 +60,8 @@ class CostMeter {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - wall_;
-    return {context.scheduler.executed(), wall.count(), cpu_seconds() - cpu_, static_cast<std::uint64_t>(usage.ru_maxrss) << 10};
+    return {context.scheduler.executed(), wall.count(), cpu_seconds() - cpu_,
+            static_cast<std::uint64_t>(usage.ru_maxrss) << 10};
   }
 
  private:
@@ -91,7 +93,8 @@ sim::Outcome run_engine(sim::Engine& engine, sim::Context& context, sim::Picos l
   try {
     return engine.run(limit);
   } catch (const sim::SimulatorBug& bug) {
-    const std::string where = " (at simulated time " + sim::to_string(context.now()) + ", in " + running_name(engine) + ")";
+    const std::string where =
+        " (at simulated time " + sim::to_string(context.now()) + ", in " + running_name(engine) + ")";
     close_traces(context);
     throw sim::SimulatorBug(bug.what() + where);
   } catch (...) {
@@ -144,7 +147,8 @@ Result run(RunOptions options, const MachineFactory& factory) {
   LatencyRecorder recorder(machine->workloads(), options.seed);
   JourneyTee tee(recorder, traced ? &context.tracer : nullptr);
   context.journeys.set_sink(&tee);
-  if (traced) context.tracer.open({options.scenario, options.version, options.seed, machine->hosts(), options.config_json});
+  if (traced)
+    context.tracer.open({options.scenario, options.version, options.seed, machine->hosts(), options.config_json});
   UtilisationWindow window;
   machine->on_measurement([&] { window.begin(context); });
   recorder.notify_at(machine->expected_messages(), [&] { window.end(context); });
@@ -155,7 +159,9 @@ Result run(RunOptions options, const MachineFactory& factory) {
   {
     const InterruptScope interrupt(engine);
     std::optional<ProgressBar> bar;
-    if (options.progress) bar.emplace(engine, [&] { return recorder.total(); }, machine->expected_messages());
+    if (options.progress)
+      bar.emplace(
+          engine, [&] { return recorder.total(); }, machine->expected_messages());
     outcome = run_engine(engine, context, options.time_limit);
     interrupted = interrupt.interrupted();
   }

@@ -41,10 +41,10 @@ struct RunOptions {
   std::uint64_t seed = 1;
   sim::EngineMode mode = sim::EngineMode::run_ahead;
   sim::Picos time_limit = sim::kNever;
-  std::string config_json;                                 ///< effective configuration, for the traces
+  std::string config_json;  ///< effective configuration, for the traces
   std::vector<std::unique_ptr<sim::trace::Sink>> sinks;
   std::vector<sys::ExpectationConfig> expectations;
-  bool progress = false;                                   ///< a progress bar on stderr once a second
+  bool progress = false;  ///< a progress bar on stderr once a second
 };
 
 /// Builds the machine, runs it to its end, its time limit or an interrupt, and collects the result; expectations are

@@ -20,16 +20,21 @@ struct ProfileConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("host", c.host, "what every host inherits; `hosts` overrides it host by host", sim::assumed("the defaults below"));
+    v("host", c.host, "what every host inherits; `hosts` overrides it host by host",
+      sim::assumed("the defaults below"));
     v("fabric", c.fabric, "what connects the hosts", sim::assumed("the defaults below"));
   }
 };
 
 constexpr const char* kIntroduction =
-    "Everything that a scenario may say. Generated from the sources (`rdmasim list parameters` prints the same list).\n\n"
-    "A path is what `--set PATH=VALUE` takes; `[]` stands for the number of an element (`workloads.0.size`). `host` is what every\n"
-    "host inherits; `hosts.0`, `hosts.1` override it host by host with the same members. Times, sizes and rates are strings with\n"
-    "their unit (`\"250 ns\"`, `\"4 KiB\"`, `\"100 Gb/s\"`). Provenance says where a default comes from: measured, spec (a specification\n"
+    "Everything that a scenario may say. Generated from the sources (`rdmasim list parameters` prints the same "
+    "list).\n\n"
+    "A path is what `--set PATH=VALUE` takes; `[]` stands for the number of an element (`workloads.0.size`). `host` is "
+    "what every\n"
+    "host inherits; `hosts.0`, `hosts.1` override it host by host with the same members. Times, sizes and rates are "
+    "strings with\n"
+    "their unit (`\"250 ns\"`, `\"4 KiB\"`, `\"100 Gb/s\"`). Provenance says where a default comes from: measured, "
+    "spec (a specification\n"
     "or a documented default), assumed (chosen here), or required (there is no default).";
 
 }  // namespace
@@ -65,13 +70,18 @@ sim::TypeInfo scenario_format() {
 }
 
 sim::Json scenario_schema() {
-  return sim::json_schema(scenario_format(), {"rdmasim scenario", "", true,
-                                              {{"$schema", "JSON Schema of this file, for editors"},
-                                               {"profile", "name of the machine profile to start from (rdmasim list profiles)"}}});
+  return sim::json_schema(scenario_format(),
+                          {"rdmasim scenario",
+                           "",
+                           true,
+                           {{"$schema", "JSON Schema of this file, for editors"},
+                            {"profile", "name of the machine profile to start from (rdmasim list profiles)"}}});
 }
 
 sim::Json profile_schema() {
-  return sim::json_schema(profile_format(), {"rdmasim profile", "", true,
+  return sim::json_schema(profile_format(), {"rdmasim profile",
+                                             "",
+                                             true,
                                              {{"$schema", "JSON Schema of this file, for editors"},
                                               {"description", "one line: which machine this is"},
                                               {"base", "name of the profile to start from"}}});

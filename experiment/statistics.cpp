@@ -12,7 +12,9 @@ namespace experiment {
 namespace {
 
 /// Index (from 0) of the per-mille quantile by nearest rank.
-std::size_t rank(std::size_t n, std::size_t per_mille) { return std::max<std::size_t>(1, (n * per_mille + 999) / 1000) - 1; }
+std::size_t rank(std::size_t n, std::size_t per_mille) {
+  return std::max<std::size_t>(1, (n * per_mille + 999) / 1000) - 1;
+}
 
 }  // namespace
 

@@ -53,7 +53,9 @@ class LatencyRecorder : public sim::JourneySink {
   std::uint64_t total() const { return total_; }
   /// Payload of the messages of that workload, first entry of a post call and last delivery among them.
   std::uint64_t bytes(std::size_t workload) const { return flows_.at(workload).bytes; }
-  sim::Picos first_post(std::size_t workload) const { return count(workload) > 0 ? flows_[workload].first : sim::Picos{0}; }
+  sim::Picos first_post(std::size_t workload) const {
+    return count(workload) > 0 ? flows_[workload].first : sim::Picos{0};
+  }
   sim::Picos last_done(std::size_t workload) const { return flows_.at(workload).last; }
   /// False when more messages finished than are kept.
   bool exact(std::size_t workload) const { return flows_.at(workload).count <= capacity_; }

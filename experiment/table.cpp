@@ -24,20 +24,24 @@ constexpr int kBar = 30;
 }
 
 std::string line(const std::string& label, const std::string& text) {
-  return "  " + label + std::string(static_cast<std::size_t>(std::max(1, kLabel - static_cast<int>(label.size()))), ' ') + text + "\n";
+  return "  " + label +
+         std::string(static_cast<std::size_t>(std::max(1, kLabel - static_cast<int>(label.size()))), ' ') + text + "\n";
 }
 
 /// 1234567 ps as "1234.567": exact, three decimals.
-std::string exact_ns(sim::Picos t) { return format("%lld.%03lld", static_cast<long long>(t.n / 1000), static_cast<long long>(t.n % 1000)); }
+std::string exact_ns(sim::Picos t) {
+  return format("%lld.%03lld", static_cast<long long>(t.n / 1000), static_cast<long long>(t.n % 1000));
+}
 std::string mean_ns(double ps) { return format("%.3f", ps / 1000.0); }
 
 std::string latency_row(const char* label, const LatencyStats& s) {
-  return format("  %-20s %13s %13s %13s %13s %13s %13s\n", label, exact_ns(s.min).c_str(), mean_ns(s.mean_ps).c_str(), exact_ns(s.p50).c_str(),
-                exact_ns(s.p99).c_str(), exact_ns(s.p999).c_str(), exact_ns(s.max).c_str());
+  return format("  %-20s %13s %13s %13s %13s %13s %13s\n", label, exact_ns(s.min).c_str(), mean_ns(s.mean_ps).c_str(),
+                exact_ns(s.p50).c_str(), exact_ns(s.p99).c_str(), exact_ns(s.p999).c_str(), exact_ns(s.max).c_str());
 }
 
 std::string breakdown_table(const Breakdown& b) {
-  std::string out = format("\n  where the time of the median message (number %llu) goes, ns\n", static_cast<unsigned long long>(b.median_id));
+  std::string out = format("\n  where the time of the median message (number %llu) goes, ns\n",
+                           static_cast<unsigned long long>(b.median_id));
   out += format("  %-20s%13s%8s %13s\n", "stage", "median", "share", "mean of all");
   std::int64_t longest = 1;
   double mean_total = 0;
@@ -45,28 +49,36 @@ std::string breakdown_table(const Breakdown& b) {
   for (std::size_t i = 0; i < sim::kStages; ++i) {
     mean_total += b.mean_ps[i];
     if (b.median[i].n == 0 && b.mean_ps[i] == 0) continue;
-    const double share = b.median_total.n > 0 ? 100.0 * static_cast<double>(b.median[i].n) / static_cast<double>(b.median_total.n) : 0;
-    const auto bar = static_cast<std::size_t>(std::lround(kBar * static_cast<double>(b.median[i].n) / static_cast<double>(longest)));
+    const double share =
+        b.median_total.n > 0 ? 100.0 * static_cast<double>(b.median[i].n) / static_cast<double>(b.median_total.n) : 0;
+    const auto bar =
+        static_cast<std::size_t>(std::lround(kBar * static_cast<double>(b.median[i].n) / static_cast<double>(longest)));
     const std::string_view name = sim::name_of(static_cast<sim::Stage>(i));
-    out += format("  %-20.*s%13s%7.1f%% %13s  ", static_cast<int>(name.size()), name.data(), exact_ns(b.median[i]).c_str(), share, mean_ns(b.mean_ps[i]).c_str());
+    out += format("  %-20.*s%13s%7.1f%% %13s  ", static_cast<int>(name.size()), name.data(),
+                  exact_ns(b.median[i]).c_str(), share, mean_ns(b.mean_ps[i]).c_str());
     out += std::string(bar, '#') + "\n";
   }
-  out += format("  %-20s%13s%7.1f%% %13s\n", "sum", exact_ns(b.median_total).c_str(), 100.0, mean_ns(mean_total).c_str());
+  out +=
+      format("  %-20s%13s%7.1f%% %13s\n", "sum", exact_ns(b.median_total).c_str(), 100.0, mean_ns(mean_total).c_str());
   while (out.find(" \n") != std::string::npos) out.erase(out.find(" \n"), 1);
   return out;
 }
 
 std::string workload_table(const WorkloadResult& w, std::size_t index) {
   std::string out = format("\nworkload %zu: %s (%s)\n", index, w.name.c_str(), w.op.c_str());
-  out += line("messages", format("%llu, %llu bytes of payload", static_cast<unsigned long long>(w.messages), static_cast<unsigned long long>(w.bytes)));
+  out += line("messages", format("%llu, %llu bytes of payload", static_cast<unsigned long long>(w.messages),
+                                 static_cast<unsigned long long>(w.bytes)));
   out += line("bandwidth", format("%.3f Gb/s", w.bandwidth_gbps()));
   out += line("message rate", format("%.6f M/s", w.message_rate_mpps()));
   std::string statuses;
-  for (const auto& [name, count] : w.wc_status) statuses += (statuses.empty() ? "" : ", ") + name + " " + std::to_string(count);
+  for (const auto& [name, count] : w.wc_status)
+    statuses += (statuses.empty() ? "" : ", ") + name + " " + std::to_string(count);
   out += line("WC statuses", statuses.empty() ? "none" : statuses);
-  if (w.corrupted > 0) out += line("CORRUPTED", std::to_string(w.corrupted) + " messages arrived with other bytes than were sent");
+  if (w.corrupted > 0)
+    out += line("CORRUPTED", std::to_string(w.corrupted) + " messages arrived with other bytes than were sent");
   if (!w.latency) return out;
-  out += format("\n  %-20s %13s %13s %13s %13s %13s %13s\n", "latency, ns", "min", "mean", "p50", "p99", "p99.9", "max");
+  out +=
+      format("\n  %-20s %13s %13s %13s %13s %13s %13s\n", "latency, ns", "min", "mean", "p50", "p99", "p99.9", "max");
   out += latency_row("one way", *w.latency);
   if (w.half_round_trip) out += latency_row("half round trip", *w.half_round_trip);
   if (!w.percentiles_exact) out += "  (percentiles from a uniform sample of the messages)\n";
@@ -93,7 +105,8 @@ std::string to_table(const Result& r) {
   out += line("verdict", std::string(name_of(r.verdict)));
   out += line("simulated time", format("%.6f ms", r.sim_time.s() * 1e3));
   out += line("bottleneck", bottleneck_text(r));
-  for (const AsyncEvent& e : r.async_events) out += line("async event", e.type + " at " + sim::to_string(e.time) + " on " + e.host + ", " + e.object);
+  for (const AsyncEvent& e : r.async_events)
+    out += line("async event", e.type + " at " + sim::to_string(e.time) + " on " + e.host + ", " + e.object);
   for (const std::string& s : r.outstanding) out += line("waiting", s);
   if (r.verdict == Verdict::interrupted) {
     out += line("expectations", "not checked: the run was interrupted");
@@ -102,12 +115,14 @@ std::string to_table(const Result& r) {
     out += line("expectations", format("%td of %zu met", met, r.expectations.size()));
     for (const ExpectationResult& e : r.expectations)
       if (!e.met)
-        out += line("NOT MET", e.at + ": expected " + e.expected + ", got " + e.actual + (e.because.empty() ? "" : " (" + e.because + ")"));
+        out += line("NOT MET", e.at + ": expected " + e.expected + ", got " + e.actual +
+                                   (e.because.empty() ? "" : " (" + e.because + ")"));
   }
   const double rate = r.simulator.cpu_s > 0 ? static_cast<double>(r.messages()) / r.simulator.cpu_s : 0;
-  out += line("simulator", format("%.3f s wall, %.3f s CPU, %llu events, %.0f messages per CPU second, %llu MiB", r.simulator.wall_s,
-                                  r.simulator.cpu_s, static_cast<unsigned long long>(r.simulator.events), rate,
-                                  static_cast<unsigned long long>(r.simulator.peak_rss_bytes >> 20)));
+  out += line("simulator",
+              format("%.3f s wall, %.3f s CPU, %llu events, %.0f messages per CPU second, %llu MiB", r.simulator.wall_s,
+                     r.simulator.cpu_s, static_cast<unsigned long long>(r.simulator.events), rate,
+                     static_cast<unsigned long long>(r.simulator.peak_rss_bytes >> 20)));
   return out;
 }
 

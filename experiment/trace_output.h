@@ -12,8 +12,8 @@
 namespace experiment {
 
 struct TraceFormat {
-  const char* name;   ///< as in --trace
-  const char* file;   ///< name of the file in the output directory
+  const char* name;  ///< as in --trace
+  const char* file;  ///< name of the file in the output directory
   const char* what;
   std::unique_ptr<sim::trace::Sink> (*make)(const std::filesystem::path& file);
 };

@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   }
   std::ranges::sort(rows);
   for (const auto& [category, name, kind, arguments, file] : rows)
-    std::printf("{\"%s\", \"%s\", \"%s\", \"%s\", \"%s\"},\n", name.c_str(), category.c_str(), kind.c_str(), arguments.c_str(), file.c_str());
+    std::printf("{\"%s\", \"%s\", \"%s\", \"%s\", \"%s\"},\n", name.c_str(), category.c_str(), kind.c_str(),
+                arguments.c_str(), file.c_str());
   return 0;
 }

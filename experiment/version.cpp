@@ -16,9 +16,9 @@ std::string version_line() {
   const std::string compiler = "GCC " __VERSION__;
 #endif
   const std::string build = RDMASIM_BUILD_TYPE[0] == '\0' ? "no build type" : RDMASIM_BUILD_TYPE;
-  return std::string("rdmasim ") + RDMASIM_VERSION + " (git " + RDMASIM_GIT_ID + ", " + build + ", " + compiler + ", SystemC " +
-         std::to_string(sc_core::sc_version_major) + "." + std::to_string(sc_core::sc_version_minor) + "." +
-         std::to_string(sc_core::sc_version_patch) + ")";
+  return std::string("rdmasim ") + RDMASIM_VERSION + " (git " + RDMASIM_GIT_ID + ", " + build + ", " + compiler +
+         ", SystemC " + std::to_string(sc_core::sc_version_major) + "." + std::to_string(sc_core::sc_version_minor) +
+         "." + std::to_string(sc_core::sc_version_patch) + ")";
 }
 
 }  // namespace experiment

@@ -32,13 +32,17 @@ struct BufferHeader {
 class BufferRef {
  public:
   BufferRef() = default;
-  BufferRef(const BufferRef& o) : h_(o.h_) { if (h_ != nullptr) ++h_->refs; }
+  BufferRef(const BufferRef& o) : h_(o.h_) {
+    if (h_ != nullptr) ++h_->refs;
+  }
   BufferRef(BufferRef&& o) noexcept : h_(std::exchange(o.h_, nullptr)) {}
   BufferRef& operator=(BufferRef o) noexcept {
     std::swap(h_, o.h_);
     return *this;
   }
-  ~BufferRef() { if (h_ != nullptr && --h_->refs == 0) release(h_); }
+  ~BufferRef() {
+    if (h_ != nullptr && --h_->refs == 0) release(h_);
+  }
   std::byte* data() const { return h_->data(); }
   explicit operator bool() const { return h_ != nullptr; }
 

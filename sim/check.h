@@ -17,8 +17,8 @@ struct SimulatorBug : std::logic_error {
 
 }  // namespace sim
 
-#define SIM_CHECK(expr, ...)                                                                             \
-  do {                                                                                                   \
-    if (!(expr)) [[unlikely]]                                                                            \
-      ::sim::check_failed(#expr, __FILE__, __LINE__, std::string{__VA_ARGS__});                          \
+#define SIM_CHECK(expr, ...)                                                    \
+  do {                                                                          \
+    if (!(expr)) [[unlikely]]                                                   \
+      ::sim::check_failed(#expr, __FILE__, __LINE__, std::string{__VA_ARGS__}); \
   } while (false)

@@ -34,7 +34,9 @@ class Scanner {
       while (at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\n') at_ += text_[at_] == '\\' ? 2 : 1;
       at_ = std::min(at_ + 1, text_.size());
     } else if (!is_structure(c)) {
-      while (at_ < text_.size() && !is_structure(text_[at_]) && !is_space(text_[at_]) && text_[at_] != '/' && text_[at_] != '"') ++at_;
+      while (at_ < text_.size() && !is_structure(text_[at_]) && !is_space(text_[at_]) && text_[at_] != '/' &&
+             text_[at_] != '"')
+        ++at_;
     }
     return start;
   }
@@ -126,7 +128,8 @@ class Builder {
     key_origin_ = here();
     const auto [first, fresh] = keys_.back().emplace(key_, key_origin_.line);
     if (!fresh) {
-      errors_.add(key_origin_, {}, "duplicate key \"" + key_ + "\" (first at line " + std::to_string(first->second) + ")");
+      errors_.add(key_origin_, {},
+                  "duplicate key \"" + key_ + "\" (first at line " + std::to_string(first->second) + ")");
       ok_ = false;
     }
     return true;
@@ -241,9 +244,12 @@ std::string ConfigError::text() const {
 std::string ConfigErrors::text() const {
   std::vector<const ConfigError*> order;
   for (const ConfigError& e : all_) order.push_back(&e);
-  const auto name = [](const ConfigError* e) { return e->origin.source ? std::string_view(*e->origin.source) : std::string_view{}; };
+  const auto name = [](const ConfigError* e) {
+    return e->origin.source ? std::string_view(*e->origin.source) : std::string_view{};
+  };
   std::ranges::stable_sort(order, [&](const ConfigError* a, const ConfigError* b) {
-    return std::tuple(name(a), a->origin.line, a->origin.column) < std::tuple(name(b), b->origin.line, b->origin.column);
+    return std::tuple(name(a), a->origin.line, a->origin.column) <
+           std::tuple(name(b), b->origin.line, b->origin.column);
   });
   std::string out;
   std::set<std::pair<std::string, std::string>> told;
@@ -311,7 +317,9 @@ std::vector<std::string> split_path(std::string_view path) {
       parts.emplace_back();
     } else if (path[i] == '[') {
       const std::size_t end = path.find(']', i);
-      if (end == std::string_view::npos || end == i + 1 || (end + 1 < path.size() && path[end + 1] != '.' && path[end + 1] != '[')) return {};
+      if (end == std::string_view::npos || end == i + 1 ||
+          (end + 1 < path.size() && path[end + 1] != '.' && path[end + 1] != '['))
+        return {};
       if (parts.back().empty() && parts.size() == 1) return {};
       parts.emplace_back(path.substr(i + 1, end - i - 1));
       i = end;
@@ -381,7 +389,8 @@ void apply_set(Json& root, const std::string& assignment, const Json& defaults, 
       if (r.ec != std::errc{} || r.ptr != part.data() + part.size())
         return errors.add(origin, walked, "is a list: expected an index from 0, got \"" + part + "\"");
       if (index >= here->items().size())
-        return errors.add(origin, walked, "has " + std::to_string(here->items().size()) + " elements; there is no element " + part);
+        return errors.add(origin, walked,
+                          "has " + std::to_string(here->items().size()) + " elements; there is no element " + part);
       here = &here->items()[index];
       fallback = nullptr;
     } else if (here->is_object()) {

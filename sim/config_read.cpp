@@ -9,13 +9,17 @@ namespace sim {
 namespace {
 
 std::string quantity(double v, TypeInfo::Kind kind) {
-  if (kind == TypeInfo::Kind::time || kind == TypeInfo::Kind::bytes || kind == TypeInfo::Kind::rate) v = std::clamp(v, 0.0, 9e18);
+  if (kind == TypeInfo::Kind::time || kind == TypeInfo::Kind::bytes || kind == TypeInfo::Kind::rate)
+    v = std::clamp(v, 0.0, 9e18);
   switch (kind) {
-    case TypeInfo::Kind::time: return to_string(Picos{static_cast<std::int64_t>(v)});
+    case TypeInfo::Kind::time:
+      return to_string(Picos{static_cast<std::int64_t>(v)});
     case TypeInfo::Kind::bytes:
-      if (const auto n = static_cast<std::uint64_t>(v); n >= 1'000'000'000 && n % 1'000'000'000 == 0) return std::to_string(n / 1'000'000'000) + " GB";
+      if (const auto n = static_cast<std::uint64_t>(v); n >= 1'000'000'000 && n % 1'000'000'000 == 0)
+        return std::to_string(n / 1'000'000'000) + " GB";
       return to_string(Bytes{static_cast<std::uint64_t>(v)});
-    case TypeInfo::Kind::rate: return to_string(BitRate{static_cast<std::uint64_t>(v)});
+    case TypeInfo::Kind::rate:
+      return to_string(BitRate{static_cast<std::uint64_t>(v)});
     default: {
       std::ostringstream s;
       s.precision(15);
@@ -33,17 +37,28 @@ constexpr const char* kRateExpected = "a rate with its unit such as \"100 Gb/s\"
 
 std::string TypeInfo::text() const {
   switch (kind) {
-    case Kind::time: return "time";
-    case Kind::bytes: return "size";
-    case Kind::rate: return "rate";
-    case Kind::boolean: return "true or false";
-    case Kind::integer: return "integer";
-    case Kind::number: return "number";
-    case Kind::string: return "string";
-    case Kind::any: return "any value";
-    case Kind::structure: return like.empty() ? "object" : "object like " + like;
-    case Kind::list: return "list of " + element->text();
-    case Kind::map: return "map of name to " + element->text();
+    case Kind::time:
+      return "time";
+    case Kind::bytes:
+      return "size";
+    case Kind::rate:
+      return "rate";
+    case Kind::boolean:
+      return "true or false";
+    case Kind::integer:
+      return "integer";
+    case Kind::number:
+      return "number";
+    case Kind::string:
+      return "string";
+    case Kind::any:
+      return "any value";
+    case Kind::structure:
+      return like.empty() ? "object" : "object like " + like;
+    case Kind::list:
+      return "list of " + element->text();
+    case Kind::map:
+      return "map of name to " + element->text();
     case Kind::enumeration: {
       std::string out = "one of ";
       for (const std::string& c : choices) out += (c == choices.front() ? "" : ", ") + c;
@@ -65,7 +80,8 @@ namespace config {
 namespace {
 
 template <class T>
-bool read_quantity(ReadContext& context, const Json& j, T& out, Parsed<T> (*parse)(std::string_view), const char* what) {
+bool read_quantity(ReadContext& context, const Json& j, T& out, Parsed<T> (*parse)(std::string_view),
+                   const char* what) {
   if (!j.is_string()) {
     context.expected(j, what);
     return false;
@@ -139,7 +155,8 @@ std::optional<std::size_t> ReadContext::read_choice(const Json& j, const std::ve
   if (j.is_string())
     for (std::size_t i = 0; i < names.size(); ++i)
       if (names[i] == j.string()) return i;
-  fail(j.origin, "expected " + quoted_list(names) + ", got " + j.describe() + (j.is_string() ? did_you_mean(j.string(), names) : ""));
+  fail(j.origin, "expected " + quoted_list(names) + ", got " + j.describe() +
+                     (j.is_string() ? did_you_mean(j.string(), names) : ""));
   return std::nullopt;
 }
 

@@ -23,11 +23,11 @@ namespace sim {
 struct TypeInfo {
   enum class Kind { time, bytes, rate, boolean, integer, number, string, enumeration, list, map, structure, any };
   Kind kind = Kind::any;
-  std::vector<std::string> choices;             ///< enumeration
-  double min = 0, max = 0;                      ///< integer: what the type can hold
-  std::shared_ptr<const TypeInfo> element;      ///< list, map
-  std::vector<struct FieldInfo> fields;         ///< structure; empty when the structure contains itself or `like` is set
-  std::string like;                             ///< structure: path of the member that describes the same structure
+  std::vector<std::string> choices;         ///< enumeration
+  double min = 0, max = 0;                  ///< integer: what the type can hold
+  std::shared_ptr<const TypeInfo> element;  ///< list, map
+  std::vector<struct FieldInfo> fields;     ///< structure; empty when the structure contains itself or `like` is set
+  std::string like;                         ///< structure: path of the member that describes the same structure
   /// "time", "list of integers", "one of a, b".
   std::string text() const;
 };
@@ -37,8 +37,8 @@ struct FieldInfo {
   TypeInfo type;
   Provenance provenance{};
   std::optional<Range> range;
-  Json initial;            ///< default value; null for required and for absent optional fields
-  bool optional = false;   ///< std::optional: null means absent
+  Json initial;           ///< default value; null for required and for absent optional fields
+  bool optional = false;  ///< std::optional: null means absent
 };
 
 /// "1 to 64", "at least 4 KiB", "up to 1 s"; empty when the range says nothing.
@@ -51,18 +51,26 @@ struct Probe {
   void operator()(const char*, T&&, const char*, Provenance, Range = {}) const {}
 };
 template <class T>
-concept Structure = requires(T& t, Probe p) { T::fields(t, p); };
+concept Structure = requires(T& t, Probe p) {
+  T::fields(t, p);
+};
 template <class T>
 concept Enumeration = std::is_enum_v<T>;
 template <class T>
 concept Integer = std::integral<T> && !std::same_as<T, bool>;
 
-template <class T> struct IsVector : std::false_type {};
-template <class X> struct IsVector<std::vector<X>> : std::true_type {};
-template <class T> struct IsOptional : std::false_type {};
-template <class X> struct IsOptional<std::optional<X>> : std::true_type {};
-template <class T> struct IsMap : std::false_type {};
-template <class X> struct IsMap<std::map<std::string, X>> : std::true_type {};
+template <class T>
+struct IsVector : std::false_type {};
+template <class X>
+struct IsVector<std::vector<X>> : std::true_type {};
+template <class T>
+struct IsOptional : std::false_type {};
+template <class X>
+struct IsOptional<std::optional<X>> : std::true_type {};
+template <class T>
+struct IsMap : std::false_type {};
+template <class X>
+struct IsMap<std::map<std::string, X>> : std::true_type {};
 
 template <Enumeration E>
 std::vector<std::string> choices() {
@@ -76,7 +84,9 @@ class ReadContext {
  public:
   ReadContext(ConfigErrors& errors, std::string path) : errors_(errors), path_(std::move(path)) {}
   void fail(const Origin& where, std::string message) { errors_.add(where, path_, std::move(message)); }
-  void expected(const Json& got, const std::string& what) { fail(got.origin, "expected " + what + ", got " + got.describe()); }
+  void expected(const Json& got, const std::string& what) {
+    fail(got.origin, "expected " + what + ", got " + got.describe());
+  }
 
   bool read(const Json& j, Picos& out);
   bool read(const Json& j, Bytes& out);
@@ -94,7 +104,9 @@ class ReadContext {
   /// Extends the path for the life of the object.
   class Step {
    public:
-    Step(ReadContext& c, std::string_view key) : context_(c), size_(c.path_.size()) { c.path_ = join_path(c.path_, key); }
+    Step(ReadContext& c, std::string_view key) : context_(c), size_(c.path_.size()) {
+      c.path_ = join_path(c.path_, key);
+    }
     ~Step() { context_.path_.resize(size_); }
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
@@ -185,9 +197,12 @@ void read_value(const Json& j, T& out, ReadContext& context, const Range& range)
     context.check_range(j, static_cast<double>(out), range, TypeInfo::Kind::integer);
   } else {
     if (!context.read(j, out)) return;
-    if constexpr (std::same_as<T, Picos>) context.check_range(j, static_cast<double>(out.n), range, TypeInfo::Kind::time);
-    if constexpr (std::same_as<T, Bytes>) context.check_range(j, static_cast<double>(out.n), range, TypeInfo::Kind::bytes);
-    if constexpr (std::same_as<T, BitRate>) context.check_range(j, static_cast<double>(out.bps), range, TypeInfo::Kind::rate);
+    if constexpr (std::same_as<T, Picos>)
+      context.check_range(j, static_cast<double>(out.n), range, TypeInfo::Kind::time);
+    if constexpr (std::same_as<T, Bytes>)
+      context.check_range(j, static_cast<double>(out.n), range, TypeInfo::Kind::bytes);
+    if constexpr (std::same_as<T, BitRate>)
+      context.check_range(j, static_cast<double>(out.bps), range, TypeInfo::Kind::rate);
     if constexpr (std::same_as<T, double>) context.check_range(j, out, range, TypeInfo::Kind::number);
   }
 }

@@ -11,10 +11,14 @@ namespace {
 
 const char* provenance_word(Provenance p) {
   switch (p.kind) {
-    case Provenance::measured: return "measured";
-    case Provenance::spec: return "spec";
-    case Provenance::assumed: return "assumed";
-    case Provenance::required: return "required";
+    case Provenance::measured:
+      return "measured";
+    case Provenance::spec:
+      return "spec";
+    case Provenance::assumed:
+      return "assumed";
+    case Provenance::required:
+      return "required";
   }
   return "";
 }
@@ -30,10 +34,13 @@ void collect_field(const FieldInfo& f, const std::string& path, std::vector<Para
   }
   const bool nested = inner->kind == TypeInfo::Kind::structure;
   if (!nested || inner != &f.type || inner->fields.empty()) {
-    std::string initial = f.provenance.kind == Provenance::required ? "" : f.optional && f.initial.is_null() ? "absent" : f.initial.compact();
+    std::string initial = f.provenance.kind == Provenance::required ? ""
+                          : f.optional && f.initial.is_null()       ? "absent"
+                                                                    : f.initial.compact();
     if (f.initial.is_string()) initial = f.initial.string().empty() ? "\"\"" : f.initial.string();
     if (initial.size() > 60) initial = "see the members";
-    out.push_back({path, f.type.text(), initial, f.range ? range_text(*f.range, inner->kind) : "", f.doc, f.provenance});
+    out.push_back(
+        {path, f.type.text(), initial, f.range ? range_text(*f.range, inner->kind) : "", f.doc, f.provenance});
   }
   if (nested) collect(*inner, below, out);
 }
@@ -60,12 +67,18 @@ Json structure(const TypeInfo& type, bool partial);
 Json schema_of(const TypeInfo& type, const std::optional<Range>& range) {
   using Kind = TypeInfo::Kind;
   switch (type.kind) {
-    case Kind::time: return quantity("ps|ns|us|ms|s", "250 ns");
-    case Kind::bytes: return quantity("B|KiB|MiB|GiB|kB|MB|GB", "4 KiB");
-    case Kind::rate: return quantity("b/s|kb/s|Mb/s|Gb/s|bps|kbps|Mbps|Gbps", "100 Gb/s");
-    case Kind::boolean: return with_type("boolean");
-    case Kind::string: return with_type("string");
-    case Kind::any: return Json::object();
+    case Kind::time:
+      return quantity("ps|ns|us|ms|s", "250 ns");
+    case Kind::bytes:
+      return quantity("B|KiB|MiB|GiB|kB|MB|GB", "4 KiB");
+    case Kind::rate:
+      return quantity("b/s|kb/s|Mb/s|Gb/s|bps|kbps|Mbps|Gbps", "100 Gb/s");
+    case Kind::boolean:
+      return with_type("boolean");
+    case Kind::string:
+      return with_type("string");
+    case Kind::any:
+      return Json::object();
     case Kind::structure:
       if (!type.like.empty()) {
         Json j = Json::object();
@@ -77,7 +90,9 @@ Json schema_of(const TypeInfo& type, const std::optional<Range>& range) {
     case Kind::number: {
       Json j = with_type(type.kind == Kind::integer ? "integer" : "number");
       const bool whole = type.kind == Kind::integer;
-      const auto bound = [&](double d) { return whole && std::abs(d) < 9e15 ? Json(static_cast<std::int64_t>(d)) : Json(d); };
+      const auto bound = [&](double d) {
+        return whole && std::abs(d) < 9e15 ? Json(static_cast<std::int64_t>(d)) : Json(d);
+      };
       const double low = std::max(range ? range->min : Range{}.min, whole ? type.min : Range{}.min);
       const double high = std::min(range ? range->max : Range{}.max, whole ? type.max : Range{}.max);
       if (low != Range{}.min) j["minimum"] = bound(low);
@@ -168,11 +183,14 @@ std::string markdown_reference(const TypeInfo& type, const std::string& heading,
   for (const Parameter& p : list_parameters(type)) {
     if (const std::string top = p.path.substr(0, p.path.find_first_of(".[")); top != section) {
       section = top;
-      out += "\n## " + section + "\n\n| path | type | default | range | meaning | provenance |\n| --- | --- | --- | --- | --- | --- |\n";
+      out += "\n## " + section +
+             "\n\n| path | type | default | range | meaning | provenance |\n| --- | --- | --- | --- | --- | --- |\n";
     }
     std::string source = provenance_word(p.provenance);
-    if (p.provenance.kind != Provenance::required && p.provenance.source[0] != '\0') source += std::string(": ") + p.provenance.source;
-    out += "| `" + p.path + "` | " + cell(p.type) + " | " + cell(p.initial) + " | " + cell(p.range) + " | " + cell(p.doc) + " | " + cell(source) + " |\n";
+    if (p.provenance.kind != Provenance::required && p.provenance.source[0] != '\0')
+      source += std::string(": ") + p.provenance.source;
+    out += "| `" + p.path + "` | " + cell(p.type) + " | " + cell(p.initial) + " | " + cell(p.range) + " | " +
+           cell(p.doc) + " | " + cell(source) + " |\n";
   }
   return out;
 }

@@ -60,7 +60,8 @@ void ProgramThread::switch_out() {
 void ProgramThread::sync() {
   Scheduler& s = engine_.scheduler_;
   if (local_ <= s.now()) return;
-  if (engine_.mode_ == EngineMode::run_ahead && local_ <= engine_.limit_ && !engine_.asked() && s.next_time() > local_) {
+  if (engine_.mode_ == EngineMode::run_ahead && local_ <= engine_.limit_ && !engine_.asked() &&
+      s.next_time() > local_) {
     s.pass_thread(local_, number_);  // nothing happens in between: no need to switch
     return;
   }

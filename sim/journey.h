@@ -44,9 +44,9 @@ std::string_view name_of(Stage s);
 /// A finished (or failed) journey.
 struct Journey {
   MsgId id = 0;
-  std::uint32_t flow = 0;    ///< which workload it belongs to; set by the program that posted it
+  std::uint32_t flow = 0;  ///< which workload it belongs to; set by the program that posted it
   std::uint32_t bytes = 0;
-  std::uint8_t opcode = 0;   ///< enum ibv_wr_opcode
+  std::uint8_t opcode = 0;  ///< enum ibv_wr_opcode
   Picos start{0}, last{0};
   std::array<Picos, kStages> stage{};
   Picos total() const { return last - start; }
@@ -85,13 +85,14 @@ class Journeys {
   Journey* find(MsgId id) {
     if (id == 0) return nullptr;
     Journey& j = slots_[id & (slots_.size() - 1)];
-    if (j.id == id) [[likely]] return &j;
+    if (j.id == id) [[likely]]
+      return &j;
     return stragglers_.empty() ? nullptr : find_straggler(id);
   }
   Journey* find_straggler(MsgId id);
   void free_slot(MsgId id);
   void grow();
-  std::vector<Journey> slots_;             // a power of two, addressed by the low bits of the id
+  std::vector<Journey> slots_;  // a power of two, addressed by the low bits of the id
   std::map<MsgId, Journey> stragglers_;
   MsgId next_ = 1;
   std::size_t live_ = 0;

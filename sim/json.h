@@ -38,14 +38,15 @@ class Json {
   Json(std::string_view s);
   Json(const char* s);
   template <std::integral I>
-    requires(!std::same_as<I, bool>)
-  Json(I i);
+  requires(!std::same_as<I, bool>) Json(I i);
   static Json array();
   static Json object();
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
   bool is_bool() const { return std::holds_alternative<bool>(value_); }
-  bool is_integer() const { return std::holds_alternative<std::int64_t>(value_) || std::holds_alternative<std::uint64_t>(value_); }
+  bool is_integer() const {
+    return std::holds_alternative<std::int64_t>(value_) || std::holds_alternative<std::uint64_t>(value_);
+  }
   bool is_number() const { return is_integer() || std::holds_alternative<double>(value_); }
   bool is_string() const { return std::holds_alternative<std::string>(value_); }
   bool is_array() const { return std::holds_alternative<Array>(value_); }
@@ -106,13 +107,20 @@ inline Json::Json(std::string s) : value_(std::move(s)) {}
 inline Json::Json(std::string_view s) : value_(std::string(s)) {}
 inline Json::Json(const char* s) : value_(std::string(s)) {}
 template <std::integral I>
-  requires(!std::same_as<I, bool>)
-Json::Json(I i) {
+requires(!std::same_as<I, bool>) Json::Json(I i) {
   if (i < 0) value_ = static_cast<std::int64_t>(i);
   else value_ = static_cast<std::uint64_t>(i);
 }
-inline Json Json::array() { Json j; j.value_ = Array{}; return j; }
-inline Json Json::object() { Json j; j.value_ = Object{}; return j; }
+inline Json Json::array() {
+  Json j;
+  j.value_ = Array{};
+  return j;
+}
+inline Json Json::object() {
+  Json j;
+  j.value_ = Object{};
+  return j;
+}
 
 /// Puts `over` on top of `base`: objects merge key by key, everything else replaces. Origins follow the values.
 void merge(Json& base, const Json& over);

@@ -31,14 +31,16 @@ class Scheduler {
   void after(Picos d, EventFn fn, void* ctx, std::uint64_t arg = 0) { at(now_ + d, fn, ctx, arg); }
   /// Run obj->Method(arg) at time t; Method takes nothing or a std::uint64_t.
   template <auto Method, class T>
-  void at(Picos t, T* obj, std::uint64_t arg = 0) { at(t, &thunk<Method, T>, obj, arg); }
+  void at(Picos t, T* obj, std::uint64_t arg = 0) {
+    at(t, &thunk<Method, T>, obj, arg);
+  }
   template <auto Method, class T>
-  void after(Picos d, T* obj, std::uint64_t arg = 0) { at(now_ + d, &thunk<Method, T>, obj, arg); }
+  void after(Picos d, T* obj, std::uint64_t arg = 0) {
+    at(now_ + d, &thunk<Method, T>, obj, arg);
+  }
 
   /// Run fn after every ordinary event of instant t; ties are ordered by `thread` (see the class comment).
-  void at_thread(Picos t, std::uint32_t thread, EventFn fn, void* ctx) {
-    insert(t, kThreadClass | thread, fn, ctx, 0);
-  }
+  void at_thread(Picos t, std::uint32_t thread, EventFn fn, void* ctx) { insert(t, kThreadClass | thread, fn, ctx, 0); }
 
   /// Time of the earliest pending event, kNever if there is none.
   Picos next_time() const;
@@ -76,8 +78,11 @@ class Scheduler {
 
   template <auto Method, class T>
   static void thunk(void* ctx, std::uint64_t arg) {
-    if constexpr (requires(T* t) { (t->*Method)(arg); }) (static_cast<T*>(ctx)->*Method)(arg);
-    else { (void)arg; (static_cast<T*>(ctx)->*Method)(); }
+    if constexpr (requires(T * t) { (t->*Method)(arg); }) (static_cast<T*>(ctx)->*Method)(arg);
+    else {
+      (void)arg;
+      (static_cast<T*>(ctx)->*Method)();
+    }
   }
 
   void insert(Picos t, std::uint64_t seq, EventFn fn, void* ctx, std::uint64_t arg);
@@ -105,9 +110,9 @@ class Scheduler {
   std::uint64_t bitmap_[kBuckets / 64]{};  // non-empty buckets
   std::uint64_t summary_ = 0;              // non-zero words of bitmap_
   std::size_t in_wheel_ = 0;
-  std::vector<Key> far_;                   // min-heap of events beyond the wheel
+  std::vector<Key> far_;  // min-heap of events beyond the wheel
   std::vector<Node> nodes_;
-  std::vector<std::uint32_t> retuned_;     // scratch of retune()
+  std::vector<std::uint32_t> retuned_;  // scratch of retune()
   std::uint32_t free_ = kNil;
   std::uint64_t tune_executed_ = 0;
   Picos tune_start_{0};

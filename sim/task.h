@@ -110,7 +110,9 @@ FramePool& frame_pool(Owner& owner) {
 }
 struct PooledFrame {
   template <class Owner, class... Rest>
-  static void* operator new(std::size_t n, Owner& owner, Rest&&...) { return frame_pool(owner).take(n); }
+  static void* operator new(std::size_t n, Owner& owner, Rest&&...) {
+    return frame_pool(owner).take(n);
+  }
   static void operator delete(void* p) { FramePool::give(p); }
 };
 }  // namespace detail
@@ -142,7 +144,9 @@ namespace detail {
 struct TaskFinal {
   bool await_ready() noexcept { return false; }
   template <class P>
-  std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) noexcept { return h.promise().continuation; }
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) noexcept {
+    return h.promise().continuation;
+  }
   void await_resume() noexcept {}
 };
 struct TaskPromiseBase : PooledFrame {
@@ -175,7 +179,9 @@ class [[nodiscard]] Task {
   explicit Task(std::coroutine_handle<promise_type> h) : h_(h) {}
   Task(Task&& o) noexcept : h_(std::exchange(o.h_, nullptr)) {}
   Task& operator=(Task&&) = delete;
-  ~Task() { if (h_) h_.destroy(); }
+  ~Task() {
+    if (h_) h_.destroy();
+  }
   bool await_ready() const noexcept { return false; }
   std::coroutine_handle<> await_suspend(std::coroutine_handle<> c) noexcept {
     h_.promise().continuation = c;
@@ -297,7 +303,8 @@ struct Delay {
   Picos d;
   bool await_ready() const noexcept { return d.n <= 0; }
   void await_suspend(std::coroutine_handle<> h) const {
-    scheduler.after(d, [](void* a, std::uint64_t) { std::coroutine_handle<>::from_address(a).resume(); }, h.address());
+    scheduler.after(
+        d, [](void* a, std::uint64_t) { std::coroutine_handle<>::from_address(a).resume(); }, h.address());
   }
   void await_resume() const noexcept {}
 };

@@ -12,16 +12,30 @@ struct Unit {
   std::string_view name;
   std::uint64_t factor;
 };
-constexpr std::array<Unit, 5> kTime{{{"ps", 1}, {"ns", 1'000}, {"us", 1'000'000}, {"ms", 1'000'000'000}, {"s", 1'000'000'000'000}}};
-constexpr std::array<Unit, 7> kBytes{{{"B", 1}, {"KiB", 1ULL << 10}, {"MiB", 1ULL << 20}, {"GiB", 1ULL << 30},
-                                      {"kB", 1'000}, {"MB", 1'000'000}, {"GB", 1'000'000'000}}};
-constexpr std::array<Unit, 8> kRate{{{"b/s", 1}, {"kb/s", 1'000}, {"Mb/s", 1'000'000}, {"Gb/s", 1'000'000'000},
-                                     {"bps", 1}, {"kbps", 1'000}, {"Mbps", 1'000'000}, {"Gbps", 1'000'000'000}}};
+constexpr std::array<Unit, 5> kTime{
+    {{"ps", 1}, {"ns", 1'000}, {"us", 1'000'000}, {"ms", 1'000'000'000}, {"s", 1'000'000'000'000}}};
+constexpr std::array<Unit, 7> kBytes{{{"B", 1},
+                                      {"KiB", 1ULL << 10},
+                                      {"MiB", 1ULL << 20},
+                                      {"GiB", 1ULL << 30},
+                                      {"kB", 1'000},
+                                      {"MB", 1'000'000},
+                                      {"GB", 1'000'000'000}}};
+constexpr std::array<Unit, 8> kRate{{{"b/s", 1},
+                                     {"kb/s", 1'000},
+                                     {"Mb/s", 1'000'000},
+                                     {"Gb/s", 1'000'000'000},
+                                     {"bps", 1},
+                                     {"kbps", 1'000},
+                                     {"Mbps", 1'000'000},
+                                     {"Gbps", 1'000'000'000}}};
 
 template <std::size_t N>
-Parsed<std::uint64_t> parse(std::string_view text, const std::array<Unit, N>& units, std::string_view what, std::string_view example) {
+Parsed<std::uint64_t> parse(std::string_view text, const std::array<Unit, N>& units, std::string_view what,
+                            std::string_view example) {
   const auto expected = [&](std::string_view why) {
-    return Parsed<std::uint64_t>{0, std::string(why) + "; expected " + std::string(what) + " such as \"" + std::string(example) + "\""};
+    return Parsed<std::uint64_t>{
+        0, std::string(why) + "; expected " + std::string(what) + " such as \"" + std::string(example) + "\""};
   };
   std::size_t i = 0;
   unsigned __int128 mantissa = 0;
@@ -35,7 +49,8 @@ Parsed<std::uint64_t> parse(std::string_view text, const std::array<Unit, N>& un
       digits = true;
       mantissa = mantissa * 10 + static_cast<unsigned>(c - '0');
       if (point) scale *= 10;
-      if (mantissa > (static_cast<unsigned __int128>(1) << 80) || scale > 1'000'000'000'000'000'000ULL) return expected("number too long");
+      if (mantissa > (static_cast<unsigned __int128>(1) << 80) || scale > 1'000'000'000'000'000'000ULL)
+        return expected("number too long");
     } else {
       break;
     }
@@ -62,7 +77,8 @@ std::string print(std::uint64_t v, const Unit* units, std::size_t count, unsigne
   for (unsigned i = 0; i < decimals; ++i) step *= 10;
   std::size_t best = 0;
   for (std::size_t i = 0; i < count; ++i)
-    if (units[i].factor <= v && (units[i].factor < step ? v % units[i].factor == 0 : v % (units[i].factor / step) == 0)) best = i;
+    if (units[i].factor <= v && (units[i].factor < step ? v % units[i].factor == 0 : v % (units[i].factor / step) == 0))
+      best = i;
   const std::uint64_t f = units[best].factor;
   std::string out = std::to_string(v / f);
   if (const std::uint64_t rest = v % f; rest != 0) {

@@ -16,8 +16,14 @@ struct Picos {
   std::int64_t n = 0;
 
   constexpr auto operator<=>(const Picos&) const = default;
-  constexpr Picos& operator+=(Picos o) { n += o.n; return *this; }
-  constexpr Picos& operator-=(Picos o) { n -= o.n; return *this; }
+  constexpr Picos& operator+=(Picos o) {
+    n += o.n;
+    return *this;
+  }
+  constexpr Picos& operator-=(Picos o) {
+    n -= o.n;
+    return *this;
+  }
   friend constexpr Picos operator+(Picos a, Picos b) { return {a.n + b.n}; }
   friend constexpr Picos operator-(Picos a, Picos b) { return {a.n - b.n}; }
   friend constexpr Picos operator*(Picos a, std::int64_t k) { return {a.n * k}; }
@@ -36,7 +42,10 @@ constexpr Picos min(Picos a, Picos b) { return b.n < a.n ? b : a; }
 struct Bytes {
   std::uint64_t n = 0;
   constexpr auto operator<=>(const Bytes&) const = default;
-  constexpr Bytes& operator+=(Bytes o) { n += o.n; return *this; }
+  constexpr Bytes& operator+=(Bytes o) {
+    n += o.n;
+    return *this;
+  }
   friend constexpr Bytes operator+(Bytes a, Bytes b) { return {a.n + b.n}; }
   friend constexpr Bytes operator-(Bytes a, Bytes b) { return {a.n - b.n}; }
 };

@@ -7,7 +7,8 @@ namespace cpu {
 std::string_view name_of(Barrier b) { return sim::enum_name(b); }
 
 std::string_view name_of(Instruction i) {
-  static constexpr std::array<std::string_view, 6> kNames{"none", "lfence", "sfence", "dmb oshst", "dmb oshld", "dsb st"};
+  static constexpr std::array<std::string_view, 6> kNames{"none",      "lfence",    "sfence",
+                                                          "dmb oshst", "dmb oshld", "dsb st"};
   return kNames[static_cast<std::size_t>(i)];
 }
 

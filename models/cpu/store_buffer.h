@@ -89,9 +89,9 @@ class StoreBuffer final : public memory::PendingStores {
   // the latest time that the core has reached, and occupy the hardware's entries.
   std::vector<Entry> ring_;
   std::uint64_t head_ = 0, undrained_ = 0, tail_ = 0;
-  std::uint64_t lines_ = 0;  // filter for forward()
+  std::uint64_t lines_ = 0;                       // filter for forward()
   std::array<std::uint64_t, kBuckets> newest_{};  // position + 1 of the latest store of each bucket of lines, TSO only
-  sim::Picos in_order_;      // drain time of the last store before any random spread
+  sim::Picos in_order_;                           // drain time of the last store before any random spread
   sim::Picos drained_{0}, floor_{0};
 };
 

@@ -150,7 +150,7 @@ class Thread {
   sim::ProgramThread& thread_;
   sim::trace::Cause cause_;
   State state_ = State::idle;
-  sim::Ring<Steal> steals_;     // kernel work that has not delayed this thread yet, by start
+  sim::Ring<Steal> steals_;  // kernel work that has not delayed this thread yet, by start
   sim::Picos stolen_{0};
   sim::Picos blocked_from_{0};  // when it blocked
   sim::Picos not_before_{0};    // end of the kernel work that ran while it was blocked

@@ -32,8 +32,7 @@ std::uint32_t BfregPool::take() {
     const auto dedicated = begin + first_dedicated();
     if (const auto unused = std::find(dedicated, count_.end(), 0U); unused != count_.end())
       reg = static_cast<std::uint32_t>(unused - begin);
-    else if (dedicated - begin > 1)
-      reg = static_cast<std::uint32_t>(std::min_element(begin + 1, dedicated) - begin);
+    else if (dedicated - begin > 1) reg = static_cast<std::uint32_t>(std::min_element(begin + 1, dedicated) - begin);
   }
   ++count_[reg];
   return reg;

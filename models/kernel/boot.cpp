@@ -18,13 +18,15 @@ constexpr std::uint16_t kCommandVector = 0, kAsyncVector = 1, kFirstCompVector =
 constexpr std::size_t kPagesPerCommand = 512;
 
 constexpr std::uint64_t bit(prm::EventType t) { return 1ULL << t; }
-constexpr std::uint64_t kAsyncMask =
-    bit(prm::kEventPathMig) | bit(prm::kEventCommEst) | bit(prm::kEventSqDrained) | bit(prm::kEventCqError) |
-    bit(prm::kEventWqCatas) | bit(prm::kEventPathMigFailed) | bit(prm::kEventInternalError) | bit(prm::kEventPortChange) |
-    bit(prm::kEventWqInvalReq) | bit(prm::kEventWqAccess) | bit(prm::kEventSrqCatas) | bit(prm::kEventSrqLastWqe) |
-    bit(prm::kEventSrqLimit);
+constexpr std::uint64_t kAsyncMask = bit(prm::kEventPathMig) | bit(prm::kEventCommEst) | bit(prm::kEventSqDrained) |
+                                     bit(prm::kEventCqError) | bit(prm::kEventWqCatas) | bit(prm::kEventPathMigFailed) |
+                                     bit(prm::kEventInternalError) | bit(prm::kEventPortChange) |
+                                     bit(prm::kEventWqInvalReq) | bit(prm::kEventWqAccess) | bit(prm::kEventSrqCatas) |
+                                     bit(prm::kEventSrqLastWqe) | bit(prm::kEventSrqLimit);
 
-std::string failed(const char* step, int error) { return std::string(step) + " failed with errno " + std::to_string(-error); }
+std::string failed(const char* step, int error) {
+  return std::string(step) + " failed with errno " + std::to_string(-error);
+}
 }  // namespace
 
 void Kernel::boot() {
@@ -42,7 +44,8 @@ int Kernel::probe() {
   cpu::Thread& t = *thread_;
   dma_.init();
   bar_head_ = space_.map_mmio(platform_.bar0, prm::kUarPageSize * prm::kFirstUar, memory::MemoryType::uncached);
-  while ((prm::be32(t.mmio_load32(bar_head_ + prm::kInitInitializing)) >> 31) != 0) t.sleep(config_.driver.command_poll);
+  while ((prm::be32(t.mmio_load32(bar_head_ + prm::kInitInitializing)) >> 31) != 0)
+    t.sleep(config_.driver.command_poll);
   commands_.start(bar_head_);
 
   const auto simple = [&](std::uint16_t opcode, const char* name, std::uint32_t argument = 0) {
@@ -138,7 +141,8 @@ void Kernel::program_msix(std::uint16_t vector, unsigned core) {
 }
 
 std::unique_ptr<Eq> Kernel::make_eq(std::uint16_t vector, unsigned log_size) {
-  const unsigned core = vector < kFirstCompVector ? 0 : (vector - kFirstCompVector) % static_cast<unsigned>(platform_.cores.size());
+  const unsigned core =
+      vector < kFirstCompVector ? 0 : (vector - kFirstCompVector) % static_cast<unsigned>(platform_.cores.size());
   program_msix(vector, core);
   auto eq = std::make_unique<Eq>(context_, config_, *interrupt_contexts_[core], static_cast<EventClient&>(*this),
                                  dma_.alloc(sizeof(prm::Eqe) << log_size), log_size, vector, platform_.host);

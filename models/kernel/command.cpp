@@ -36,14 +36,19 @@ Command::Command(std::uint16_t opcode, std::size_t in_size, std::size_t out_size
 
 int errno_of_status(std::uint8_t status) {
   switch (status) {
-    case prm::kCmdOk: return 0;
+    case prm::kCmdOk:
+      return 0;
     case prm::kCmdInternalErr:
     case prm::kCmdBadSysState:
     case prm::kCmdBadInLen:
-    case prm::kCmdBadOutLen: return -EIO;
-    case prm::kCmdResBusy: return -EBUSY;
-    case prm::kCmdLimit: return -ENOMEM;
-    case prm::kCmdNoRes: return -EAGAIN;
+    case prm::kCmdBadOutLen:
+      return -EIO;
+    case prm::kCmdResBusy:
+      return -EBUSY;
+    case prm::kCmdLimit:
+      return -ENOMEM;
+    case prm::kCmdNoRes:
+      return -EAGAIN;
     case prm::kCmdBadOp:
     case prm::kCmdBadParam:
     case prm::kCmdBadRes:
@@ -51,8 +56,10 @@ int errno_of_status(std::uint8_t status) {
     case prm::kCmdIndex:
     case prm::kCmdBadQpState:
     case prm::kCmdBadPkt:
-    case prm::kCmdBadSize: return -EINVAL;
-    default: return -EIO;
+    case prm::kCmdBadSize:
+      return -EINVAL;
+    default:
+      return -EIO;
   }
 }
 
@@ -78,7 +85,8 @@ void CommandInterface::start(memory::Va init_segment) {
 }
 
 unsigned CommandInterface::in_flight() const {
-  return static_cast<unsigned>(std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.command != nullptr; }));
+  return static_cast<unsigned>(
+      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.command != nullptr; }));
 }
 
 std::byte* CommandInterface::mailbox(std::uint32_t index) const {
@@ -108,7 +116,8 @@ void CommandInterface::give_mailboxes(Mailboxes& m) {
   m.index.clear();
 }
 
-void CommandInterface::write_mailboxes(const Mailboxes& m, const std::byte* data, std::size_t size, std::uint8_t token) {
+void CommandInterface::write_mailboxes(const Mailboxes& m, const std::byte* data, std::size_t size,
+                                       std::uint8_t token) {
   cpu::Thread& t = cpu::current();
   for (std::size_t i = 0; i < m.index.size(); ++i) {
     std::byte* const box = mailbox(m.index[i]);
@@ -119,7 +128,8 @@ void CommandInterface::write_mailboxes(const Mailboxes& m, const std::byte* data
     // The last line of a mailbox: 48 reserved bytes, link, block number, token.
     std::byte tail[64]{};
     constexpr std::size_t kTail = offsetof(prm::Mailbox, rsvd0);
-    if (i + 1 < m.index.size()) prm::set64(tail, offsetof(prm::Mailbox, next) - kTail, mailbox_address(m.index[i + 1]).v);
+    if (i + 1 < m.index.size())
+      prm::set64(tail, offsetof(prm::Mailbox, next) - kTail, mailbox_address(m.index[i + 1]).v);
     prm::set(tail, {offsetof(prm::Mailbox, block_num) - kTail, 0, 32}, static_cast<std::uint32_t>(i));
     tail[offsetof(prm::Mailbox, token) - kTail] = std::byte{token};
     t.store(box + kTail, tail, sizeof tail);
@@ -213,12 +223,14 @@ void CommandInterface::wait_done(Command& command) {
     for (unsigned slot = 0; slot < kSlots; ++slot) {
       if (slots_[slot].command != &command) continue;
       t.sync();
-      while ((t.load(reinterpret_cast<std::uint8_t*>(entry(slot) + offsetof(prm::CmdEntry, status_own))) & prm::kCmdOwnerHw) != 0) {
+      while ((t.load(reinterpret_cast<std::uint8_t*>(entry(slot) + offsetof(prm::CmdEntry, status_own))) &
+              prm::kCmdOwnerHw) != 0) {
         t.compute(config_.driver.command_poll);
         t.sync();
       }
       complete(slot);
-      trace_.span(trace_points::command, {}, command.enqueued, command.issued, t.now(), command.opcode(), slot, command.status);
+      trace_.span(trace_points::command, {}, command.enqueued, command.issued, t.now(), command.opcode(), slot,
+                  command.status);
     }
     return;
   }

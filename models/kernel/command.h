@@ -42,7 +42,8 @@ int errno_of_status(std::uint8_t status);
 /// sleeps until the command event queue reports it.
 class CommandInterface {
  public:
-  CommandInterface(sim::Context& context, const KernelConfig& config, DmaMapper& dma, Waiters& waiters, std::int32_t host);
+  CommandInterface(sim::Context& context, const KernelConfig& config, DmaMapper& dma, Waiters& waiters,
+                   std::int32_t host);
 
   /// Allocates the queue and tells the device where it is. `init_segment`: mapping of BAR page 0. From the kernel thread.
   void start(memory::Va init_segment);

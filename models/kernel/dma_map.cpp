@@ -31,7 +31,11 @@ void IovaAllocator::give(memory::Iova first, std::uint64_t pages) {
 
 DmaMapper::DmaMapper(memory::AddressSpace& kernel, iommu::IommuControl* iommu, std::uint16_t requester,
                      const DriverConfig& config)
-    : kernel_(kernel), iommu_(iommu), requester_(requester), config_(config), iovas_(config.iova_top & iommu::kPteAddress) {}
+    : kernel_(kernel),
+      iommu_(iommu),
+      requester_(requester),
+      config_(config),
+      iovas_(config.iova_top & iommu::kPteAddress) {}
 
 void DmaMapper::init() {
   if (iommu_ != nullptr && iommu_->passthrough()) iommu_ = nullptr;

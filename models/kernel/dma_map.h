@@ -50,7 +50,8 @@ struct DmaBuffer {
 class DmaMapper {
  public:
   /// `iommu` may be null: no IOMMU, addresses are physical.
-  DmaMapper(memory::AddressSpace& kernel, iommu::IommuControl* iommu, std::uint16_t requester, const DriverConfig& config);
+  DmaMapper(memory::AddressSpace& kernel, iommu::IommuControl* iommu, std::uint16_t requester,
+            const DriverConfig& config);
 
   /// Installs the root table. Before the first map(), from a kernel thread.
   void init();

@@ -74,7 +74,9 @@ sim::Task<> Eq::handle(const prm::Eqe& eqe, sim::trace::Cause cause) {
       co_await occupy(config_.driver.command_complete);
       client_.command_event(prm::get(bytes, prm::kEqeCmdVector), cause);
       break;
-    default: client_.async_event(eqe, cause); break;
+    default:
+      client_.async_event(eqe, cause);
+      break;
   }
 }
 

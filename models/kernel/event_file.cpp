@@ -17,7 +17,8 @@ EventFile::EventFile(sim::Context& context, const KernelConfig& config, Kind kin
     : context_(context),
       config_(config),
       kind_(kind),
-      trace_(context, host, kind == Kind::completion ? "kernel.channel" : "kernel.async_file", sim::trace::TrackKind::instant) {}
+      trace_(context, host, kind == Kind::completion ? "kernel.channel" : "kernel.async_file",
+             sim::trace::TrackKind::instant) {}
 
 void EventFile::wake(sim::trace::Cause cause) {
   const sim::Picos now = context_.now();
@@ -35,8 +36,7 @@ bool EventFile::push(const QueuedEvent& e) {
   queue_.push_back(e);
   if (kind_ == Kind::completion)
     trace_.instant(trace_points::channel_event, e.cause, context_.now(), waiters_.size(), queue_.size());
-  else
-    trace_.instant(trace_points::async_event, e.cause, context_.now(), e.type, e.element);
+  else trace_.instant(trace_points::async_event, e.cause, context_.now(), e.type, e.element);
   wake(e.cause);
   return true;
 }

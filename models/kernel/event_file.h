@@ -16,8 +16,8 @@ namespace kernel {
 /// One queued record. `object` identifies whose event it is, so that destroying the object can take it back; `reported`
 /// is that object's count of events that were read.
 struct QueuedEvent {
-  std::uint64_t element = 0;     ///< user handle, or port number
-  std::uint32_t type = 0;        ///< enum ib_event_type; unused in completion records
+  std::uint64_t element = 0;  ///< user handle, or port number
+  std::uint32_t type = 0;     ///< enum ib_event_type; unused in completion records
   const void* object = nullptr;
   std::uint32_t* reported = nullptr;
   sim::trace::Cause cause;
@@ -40,7 +40,9 @@ class EventFile {
   /// Enlists a waiter for the next record; used by read() and poll().
   void enlist(Waiter& w) {
     // Waits that ended by a timeout or by another file left their entries behind.
-    if (waiters_.size() >= 8) std::erase_if(waiters_, [](const Enlisted& e) { return !e.waiter->waiting || e.generation != e.waiter->generation; });
+    if (waiters_.size() >= 8)
+      std::erase_if(waiters_,
+                    [](const Enlisted& e) { return !e.waiter->waiting || e.generation != e.waiter->generation; });
     waiters_.push_back({&w, w.generation});
   }
   /// The last descriptor was closed: unread records are dropped, later ones refused.

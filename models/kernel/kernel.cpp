@@ -14,7 +14,8 @@ namespace kernel {
 
 namespace prm = hca::prm;
 
-Kernel::Kernel(sc_core::sc_module_name name, sim::Context& context, const KernelConfig& config, const Platform& platform)
+Kernel::Kernel(sc_core::sc_module_name name, sim::Context& context, const KernelConfig& config,
+               const Platform& platform)
     : sc_module(name),
       context_(context),
       config_(config),
@@ -128,27 +129,43 @@ void Kernel::dispatch_async(const prm::Eqe& eqe, sim::trace::Cause cause) {
       cq->async->push({cq->user_handle, IBV_EVENT_CQ_ERR, cq, &cq->async_events_reported, cause});
       return;
     }
-    case prm::kEventWqCatas: return to_qp(IBV_EVENT_QP_FATAL);
-    case prm::kEventWqInvalReq: return to_qp(IBV_EVENT_QP_REQ_ERR);
-    case prm::kEventWqAccess: return to_qp(IBV_EVENT_QP_ACCESS_ERR);
-    case prm::kEventCommEst: return to_qp(IBV_EVENT_COMM_EST);
-    case prm::kEventSqDrained: return to_qp(IBV_EVENT_SQ_DRAINED);
-    case prm::kEventPathMig: return to_qp(IBV_EVENT_PATH_MIG);
-    case prm::kEventPathMigFailed: return to_qp(IBV_EVENT_PATH_MIG_ERR);
-    case prm::kEventInternalError: return to_all(IBV_EVENT_DEVICE_FATAL, 0);
+    case prm::kEventWqCatas:
+      return to_qp(IBV_EVENT_QP_FATAL);
+    case prm::kEventWqInvalReq:
+      return to_qp(IBV_EVENT_QP_REQ_ERR);
+    case prm::kEventWqAccess:
+      return to_qp(IBV_EVENT_QP_ACCESS_ERR);
+    case prm::kEventCommEst:
+      return to_qp(IBV_EVENT_COMM_EST);
+    case prm::kEventSqDrained:
+      return to_qp(IBV_EVENT_SQ_DRAINED);
+    case prm::kEventPathMig:
+      return to_qp(IBV_EVENT_PATH_MIG);
+    case prm::kEventPathMigFailed:
+      return to_qp(IBV_EVENT_PATH_MIG_ERR);
+    case prm::kEventInternalError:
+      return to_all(IBV_EVENT_DEVICE_FATAL, 0);
     case prm::kEventPortChange: {
       const std::uint32_t port = prm::get(bytes, prm::kEqePort);
       switch (eqe.sub_type) {
-        case 1: return to_all(IBV_EVENT_PORT_ERR, port);
-        case 4: return to_all(IBV_EVENT_PORT_ACTIVE, port);
-        case 6: return to_all(IBV_EVENT_LID_CHANGE, port);
-        case 7: return to_all(IBV_EVENT_PKEY_CHANGE, port);
-        case 8: return to_all(IBV_EVENT_GID_CHANGE, port);
-        case 9: return to_all(IBV_EVENT_CLIENT_REREGISTER, port);
-        default: return counter("unknown_port_events").add();
+        case 1:
+          return to_all(IBV_EVENT_PORT_ERR, port);
+        case 4:
+          return to_all(IBV_EVENT_PORT_ACTIVE, port);
+        case 6:
+          return to_all(IBV_EVENT_LID_CHANGE, port);
+        case 7:
+          return to_all(IBV_EVENT_PKEY_CHANGE, port);
+        case 8:
+          return to_all(IBV_EVENT_GID_CHANGE, port);
+        case 9:
+          return to_all(IBV_EVENT_CLIENT_REREGISTER, port);
+        default:
+          return counter("unknown_port_events").add();
       }
     }
-    default: counter("unknown_events").add();
+    default:
+      counter("unknown_events").add();
   }
 }
 

@@ -29,22 +29,24 @@ namespace kernel {
 struct Platform {
   memory::HostMemory* memory = nullptr;
   sim::Engine* engine = nullptr;
-  std::vector<cpu::Core*> cores;                 ///< at least one; vectors are spread over them in this order
-  std::uint64_t arena_base = 0;                  ///< of kernel memory, see memory::AddressSpace
+  std::vector<cpu::Core*> cores;  ///< at least one; vectors are spread over them in this order
+  std::uint64_t arena_base = 0;   ///< of kernel memory, see memory::AddressSpace
   std::uint64_t arena_size = 64ULL << 30;
-  memory::Phys bar0{};                           ///< bus address of the device's BAR 0
+  memory::Phys bar0{};  ///< bus address of the device's BAR 0
   std::uint16_t requester = 0;
-  iommu::IommuControl* iommu = nullptr;          ///< null: no IOMMU
-  const NeighbourTable* neighbours = nullptr;    ///< null: only addresses of this host resolve
+  iommu::IommuControl* iommu = nullptr;        ///< null: no IOMMU
+  const NeighbourTable* neighbours = nullptr;  ///< null: only addresses of this host resolve
   std::int32_t host = 0;
-  std::uint32_t thread_number = 0;               ///< of the kernel thread, unique in the simulation
+  std::uint32_t thread_number = 0;  ///< of the kernel thread, unique in the simulation
 };
 
 /// What QUERY_HCA_CAP said.
 struct DeviceCaps {
   std::uint32_t log_max_qp = 0, log_max_qp_sz = 0, log_max_cq = 0, log_max_cq_sz = 0, log_max_srq_sz = 0;
-  std::uint32_t log_max_mkey = 0, log_max_eq = 0, log_max_pd = 0, log_max_ra_req = 0, log_max_ra_res = 0, log_max_msg = 0;
-  std::uint32_t port_type = 0, num_ports = 0, cqe_version = 0, log_bf_reg_size = 0, max_wqe_sz_sq = 0, max_wqe_sz_rq = 0;
+  std::uint32_t log_max_mkey = 0, log_max_eq = 0, log_max_pd = 0, log_max_ra_req = 0, log_max_ra_res = 0,
+                log_max_msg = 0;
+  std::uint32_t port_type = 0, num_ports = 0, cqe_version = 0, log_bf_reg_size = 0, max_wqe_sz_sq = 0,
+                max_wqe_sz_rq = 0;
   std::uint32_t vendor_part_id = 0, fw_major = 0, fw_minor = 0, fw_sub = 0, comp_vectors = 0, max_port_mtu = 0;
   bool blue_flame = false, atomic = false, ignore_overrun = false, moderation = false;
   std::uint64_t node_guid = 0;
@@ -143,8 +145,8 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   std::vector<Eq*> by_vector_;
   memory::Va bar_head_{}, uar_map_{};
   std::vector<DmaBuffer> icm_;
-  std::vector<Cq*> cqs_;                       // by CQN
-  std::map<std::uint32_t, Qp*> qps_;           // by QPN
+  std::vector<Cq*> cqs_;              // by CQN
+  std::map<std::uint32_t, Qp*> qps_;  // by QPN
   std::vector<EventFile*> contexts_;
   sim::trace::Source trace_;
   sim::Semaphore async_order_{1};

@@ -26,16 +26,26 @@ struct InterruptConfig {
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
     const auto part = sim::assumed("share of the 4.5 us that event mode adds to a one-way latency on a server");
-    v("irq_entry", c.irq_entry, "from the MSI-X message to the first instruction of the handler", sim::assumed("0.45 to 1.8 us on Xeon and Linux"));
-    v("eqe", c.eqe, "handling one event queue entry: owner check, dma_rmb, CQ look-up, queueing", sim::assumed("most of a 0.3 to 1.2 us mlx5 hard interrupt"));
-    v("eq_rearm", c.eq_rearm, "end of the handler: consumer index doorbell with arm", sim::assumed("rest of the hard interrupt"));
-    v("eqe_budget", c.eqe_budget, "entries that one interrupt handles at most", sim::spec("mlx5 driver: 128"), sim::Range{1, 65536});
+    v("irq_entry", c.irq_entry, "from the MSI-X message to the first instruction of the handler",
+      sim::assumed("0.45 to 1.8 us on Xeon and Linux"));
+    v("eqe", c.eqe, "handling one event queue entry: owner check, dma_rmb, CQ look-up, queueing",
+      sim::assumed("most of a 0.3 to 1.2 us mlx5 hard interrupt"));
+    v("eq_rearm", c.eq_rearm, "end of the handler: consumer index doorbell with arm",
+      sim::assumed("rest of the hard interrupt"));
+    v("eqe_budget", c.eqe_budget, "entries that one interrupt handles at most", sim::spec("mlx5 driver: 128"),
+      sim::Range{1, 65536});
     v("tasklet_delay", c.tasklet_delay, "from the end of the hard interrupt to the tasklet", part);
-    v("comp_handler", c.comp_handler, "completion handler of one CQ in the tasklet: event allocation and queueing", part);
-    v("tasklet_budget", c.tasklet_budget, "the tasklet reschedules itself after this long", sim::spec("mlx5 driver: 2 ms"));
-    v("async_work_delay", c.async_work_delay, "from the interrupt of an asynchronous event to its delivery by a work queue", sim::assumed("one work queue wake-up"));
-    v("wake_up", c.wake_up, "from the wake-up of a thread to the scheduler picking it", sim::assumed("half of the 1 to 4 us wake-up of a blocked reader, C-states off"));
-    v("context_switch", c.context_switch, "switching to a woken thread", sim::assumed("half of the 1 to 4 us wake-up of a blocked reader"));
+    v("comp_handler", c.comp_handler, "completion handler of one CQ in the tasklet: event allocation and queueing",
+      part);
+    v("tasklet_budget", c.tasklet_budget, "the tasklet reschedules itself after this long",
+      sim::spec("mlx5 driver: 2 ms"));
+    v("async_work_delay", c.async_work_delay,
+      "from the interrupt of an asynchronous event to its delivery by a work queue",
+      sim::assumed("one work queue wake-up"));
+    v("wake_up", c.wake_up, "from the wake-up of a thread to the scheduler picking it",
+      sim::assumed("half of the 1 to 4 us wake-up of a blocked reader, C-states off"));
+    v("context_switch", c.context_switch, "switching to a woken thread",
+      sim::assumed("half of the 1 to 4 us wake-up of a blocked reader"));
   }
 };
 
@@ -51,13 +61,18 @@ struct SyscallConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("entry", c.entry, "user to kernel transition of each system call", sim::assumed("about 100 ns per null system call"));
-    v("exit", c.exit, "kernel to user transition of each system call", sim::assumed("about 100 ns per null system call"));
-    v("uverbs_command", c.uverbs_command, "copying, checking and dispatching one uverbs command", sim::assumed("no published figure"));
-    v("event_read", c.event_read, "taking one record from an event file", sim::assumed("lock, list removal and copy_to_user"));
+    v("entry", c.entry, "user to kernel transition of each system call",
+      sim::assumed("about 100 ns per null system call"));
+    v("exit", c.exit, "kernel to user transition of each system call",
+      sim::assumed("about 100 ns per null system call"));
+    v("uverbs_command", c.uverbs_command, "copying, checking and dispatching one uverbs command",
+      sim::assumed("no published figure"));
+    v("event_read", c.event_read, "taking one record from an event file",
+      sim::assumed("lock, list removal and copy_to_user"));
     v("poll_fd", c.poll_fd, "testing one file descriptor in poll()", sim::assumed("no published figure"));
     v("file_open", c.file_open, "opening or closing a file", sim::assumed("path walk and inode work"));
-    v("sysfs_read", c.sysfs_read, "opening and reading one sysfs attribute", sim::assumed("three system calls and a path walk"));
+    v("sysfs_read", c.sysfs_read, "opening and reading one sysfs attribute",
+      sim::assumed("three system calls and a path walk"));
     v("map_page", c.map_page, "mapping or unmapping one device page", sim::assumed("VMA and page table work"));
   }
 };
@@ -82,22 +97,37 @@ struct DriverConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("pin_page", c.pin_page, "pinning one page of user memory", sim::assumed("about 100 ns per page with warm page tables"));
-    v("dma_map_page", c.dma_map_page, "building the IOMMU page-table entry of one page", sim::assumed("no published figure"));
-    v("dma_unmap_page", c.dma_unmap_page, "removing the IOMMU page-table entry of one page", sim::assumed("no published figure"));
+    v("pin_page", c.pin_page, "pinning one page of user memory",
+      sim::assumed("about 100 ns per page with warm page tables"));
+    v("dma_map_page", c.dma_map_page, "building the IOMMU page-table entry of one page",
+      sim::assumed("no published figure"));
+    v("dma_unmap_page", c.dma_unmap_page, "removing the IOMMU page-table entry of one page",
+      sim::assumed("no published figure"));
     v("clear_page", c.clear_page, "zeroing one page of kernel memory", sim::assumed("about 60 GB/s"));
-    v("command_dispatch", c.command_dispatch, "work queue hand-over of a device command", sim::assumed("one kernel thread wake-up"));
-    v("command_complete", c.command_complete, "handler of one finished device command", sim::assumed("copy of the output and wake-up"));
-    v("command_poll", c.command_poll, "interval at which a command is polled for before the command event queue exists", sim::assumed("start-up only"), sim::Range{1, 1e12});
-    v("neighbour_lookup", c.neighbour_lookup, "route and neighbour look-up for the remote MAC address", sim::assumed("cache hit"));
-    v("neighbour_timeout", c.neighbour_timeout, "waiting for a neighbour that does not answer", sim::spec("Linux ib_core address resolution: 1 s"));
-    v("comp_vectors", c.comp_vectors, "completion event queues; 0 = one per core, as far as the device has vectors", sim::spec("mlx5 driver"), sim::Range{0, 60});
-    v("log_comp_eq_size", c.log_comp_eq_size, "log2 of the entries of a completion event queue", sim::spec("mlx5 driver: 1024 + 0x80 spare"), sim::Range{3, 22});
-    v("log_async_eq_size", c.log_async_eq_size, "log2 of the entries of the asynchronous event queue", sim::spec("mlx5 driver: 0x1000 + 0x80 spare"), sim::Range{3, 22});
-    v("log_command_eq_size", c.log_command_eq_size, "log2 of the entries of the command event queue", sim::spec("mlx5 driver: 32 + 0x80 spare"), sim::Range{6, 22});
-    v("iova_top", c.iova_top, "DMA addresses are given out downwards from here", sim::assumed("above all installed memory and all user addresses"), sim::Range{1ULL << 32, 1ULL << 48});
-    v("memlock_limit", c.memlock_limit, "RLIMIT_MEMLOCK of each process", sim::assumed("unlimited, as RDMA hosts are set up"));
-    v("privileged", c.privileged, "processes have CAP_NET_RAW (Q_Keys with bit 31)", sim::assumed("programs run by root"));
+    v("command_dispatch", c.command_dispatch, "work queue hand-over of a device command",
+      sim::assumed("one kernel thread wake-up"));
+    v("command_complete", c.command_complete, "handler of one finished device command",
+      sim::assumed("copy of the output and wake-up"));
+    v("command_poll", c.command_poll, "interval at which a command is polled for before the command event queue exists",
+      sim::assumed("start-up only"), sim::Range{1, 1e12});
+    v("neighbour_lookup", c.neighbour_lookup, "route and neighbour look-up for the remote MAC address",
+      sim::assumed("cache hit"));
+    v("neighbour_timeout", c.neighbour_timeout, "waiting for a neighbour that does not answer",
+      sim::spec("Linux ib_core address resolution: 1 s"));
+    v("comp_vectors", c.comp_vectors, "completion event queues; 0 = one per core, as far as the device has vectors",
+      sim::spec("mlx5 driver"), sim::Range{0, 60});
+    v("log_comp_eq_size", c.log_comp_eq_size, "log2 of the entries of a completion event queue",
+      sim::spec("mlx5 driver: 1024 + 0x80 spare"), sim::Range{3, 22});
+    v("log_async_eq_size", c.log_async_eq_size, "log2 of the entries of the asynchronous event queue",
+      sim::spec("mlx5 driver: 0x1000 + 0x80 spare"), sim::Range{3, 22});
+    v("log_command_eq_size", c.log_command_eq_size, "log2 of the entries of the command event queue",
+      sim::spec("mlx5 driver: 32 + 0x80 spare"), sim::Range{6, 22});
+    v("iova_top", c.iova_top, "DMA addresses are given out downwards from here",
+      sim::assumed("above all installed memory and all user addresses"), sim::Range{1ULL << 32, 1ULL << 48});
+    v("memlock_limit", c.memlock_limit, "RLIMIT_MEMLOCK of each process",
+      sim::assumed("unlimited, as RDMA hosts are set up"));
+    v("privileged", c.privileged, "processes have CAP_NET_RAW (Q_Keys with bit 31)",
+      sim::assumed("programs run by root"));
   }
 };
 
@@ -109,10 +139,13 @@ struct NetdevConfig {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("mtu", c.mtu, "MTU of the Ethernet device; the active RDMA MTU is the largest that fits", sim::assumed("jumbo frames"), sim::Range{576, 65535});
+    v("mtu", c.mtu, "MTU of the Ethernet device; the active RDMA MTU is the largest that fits",
+      sim::assumed("jumbo frames"), sim::Range{576, 65535});
     v("ipv4", c.ipv4, "IPv4 address; empty = given by the cluster", sim::assumed("unique per host"));
-    v("gid_table_length", c.gid_table_length, "entries of the GID table", sim::assumed("enough for the addresses of one device"), sim::Range{2, 256});
-    v("pkey_table_length", c.pkey_table_length, "entries of the P_Key table", sim::spec("RoCE: the default key only"), sim::Range{1, 1});
+    v("gid_table_length", c.gid_table_length, "entries of the GID table",
+      sim::assumed("enough for the addresses of one device"), sim::Range{2, 256});
+    v("pkey_table_length", c.pkey_table_length, "entries of the P_Key table", sim::spec("RoCE: the default key only"),
+      sim::Range{1, 1});
   }
 };
 

@@ -19,7 +19,7 @@ int dealloc_pd(CommandInterface& c, std::uint32_t pdn);
 
 struct MkeyParams {
   std::uint32_t pdn = 0;
-  std::uint32_t access = 0;     ///< enum ibv_access_flags
+  std::uint32_t access = 0;  ///< enum ibv_access_flags
   std::uint64_t start = 0, length = 0;
   std::uint8_t variant = 0;
 };
@@ -32,7 +32,7 @@ struct CqParams {
   std::uint32_t cqe_size = 64, page_offset = 0, uar = 0;
   std::uint8_t eqn = 0;
   bool ignore_overrun = false;
-  std::uint64_t dbr = 0;        ///< bus address
+  std::uint64_t dbr = 0;  ///< bus address
 };
 int create_cq(CommandInterface& c, const CqParams& p, const DmaMapping& pages, std::uint32_t& cqn);
 int destroy_cq(CommandInterface& c, std::uint32_t cqn);
@@ -41,7 +41,8 @@ int modify_cq_moderation(CommandInterface& c, std::uint32_t cqn, std::uint16_t c
 /// CREATE_QP with a context of hca::prm::kQpcSize bytes.
 int create_qp(CommandInterface& c, std::span<const std::byte> qpc, const DmaMapping& pages, std::uint32_t& qpn);
 int destroy_qp(CommandInterface& c, std::uint32_t qpn);
-int modify_qp(CommandInterface& c, std::uint16_t opcode, std::uint32_t qpn, std::uint32_t opt_mask, std::span<const std::byte> qpc);
+int modify_qp(CommandInterface& c, std::uint16_t opcode, std::uint32_t qpn, std::uint32_t opt_mask,
+              std::span<const std::byte> qpc);
 /// `qpc` receives hca::prm::kQpcSize bytes.
 int query_qp(CommandInterface& c, std::uint32_t qpn, std::span<std::byte> qpc);
 

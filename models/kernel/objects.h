@@ -37,8 +37,8 @@ struct Object {
   ObjectType type;
   std::uint32_t handle = 0;
   std::uint64_t user_handle = 0;
-  std::uint32_t usecnt = 0;         ///< objects that refer to this one; not zero = EBUSY on destroy
-  std::uint32_t commands = 0;       ///< commands that use the object now (S-OBJ-24)
+  std::uint32_t usecnt = 0;    ///< objects that refer to this one; not zero = EBUSY on destroy
+  std::uint32_t commands = 0;  ///< commands that use the object now (S-OBJ-24)
   bool destroying = false;
   std::uint32_t async_events_reported = 0;
 };
@@ -63,7 +63,7 @@ struct Cq : Object {
   UserRegion buffer;
   DbrPage* dbr = nullptr;
   std::uint32_t comp_events_reported = 0;
-  bool listed = false;       ///< on its event queue's tasklet list
+  bool listed = false;  ///< on its event queue's tasklet list
 };
 
 struct Qp : Object {
@@ -79,10 +79,10 @@ struct Qp : Object {
   std::int32_t bfreg = -1;
   std::uint32_t user_index = 0, uar = 0;
   std::uint32_t sq_wqebbs = 0, rq_wqes = 0, rq_shift = 0;
-  std::uint32_t page_offset = 0;           ///< of the ring in its first page, in 64-byte units
+  std::uint32_t page_offset = 0;  ///< of the ring in its first page, in 64-byte units
   ibv_qp_cap cap{};
   bool sq_sig_all = false;
-  std::uint8_t port = 0;                   ///< attributes as last set by modify_qp
+  std::uint8_t port = 0;  ///< attributes as last set by modify_qp
   std::uint16_t pkey_index = 0;
   std::uint8_t max_dest_rd_atomic = 0;
   std::uint32_t access = 0;

@@ -69,7 +69,8 @@ int Process::open(std::string_view path, int flags) {
     if ((flags & O_ACCMODE) != O_RDWR) result = -EACCES;
     else if ((result = take_descriptor()) >= 0) {
       File& f = files_[static_cast<std::size_t>(result - kFirst)];
-      f = {std::make_shared<UverbsFile>(kernel_, space_, static_cast<DescriptorTable&>(*this)), nullptr, (flags & O_NONBLOCK) != 0, false};
+      f = {std::make_shared<UverbsFile>(kernel_, space_, static_cast<DescriptorTable&>(*this)), nullptr,
+           (flags & O_NONBLOCK) != 0, false};
     }
   }
   leave();
@@ -136,7 +137,8 @@ long Process::mmap(int fd, std::size_t length, std::uint64_t offset) {
 int Process::munmap(memory::Va at, std::size_t length) {
   enter();
   int result = -EINVAL;
-  if (const auto it = std::find(mappings_.begin(), mappings_.end(), at); it != mappings_.end() && length == memory::kPageSize) {
+  if (const auto it = std::find(mappings_.begin(), mappings_.end(), at);
+      it != mappings_.end() && length == memory::kPageSize) {
     cpu::current().compute(kernel_.config().syscall.map_page);
     space_.unmap_mmio(at);
     mappings_.erase(it);
@@ -171,7 +173,8 @@ int Process::poll(std::span<PollFd> fds, sim::Picos timeout) {
     if (ready != 0 || t.now() >= deadline) break;
     self.announce();
     for (const PollFd& p : fds)
-      if (File* f = find(p.fd); f != nullptr && f->events != nullptr && (p.events & POLLIN) != 0) f->events->enlist(self);
+      if (File* f = find(p.fd); f != nullptr && f->events != nullptr && (p.events & POLLIN) != 0)
+        f->events->enlist(self);
     if (deadline != sim::kNever) kernel_.context().scheduler.at(deadline, &Process::on_timeout, &self, self.generation);
     self.block("poll");
   }

@@ -37,7 +37,7 @@ class Process final : public Syscalls, private DescriptorTable {
 
  private:
   struct File {
-    std::shared_ptr<UverbsFile> uverbs;   // one of the two is set
+    std::shared_ptr<UverbsFile> uverbs;  // one of the two is set
     std::shared_ptr<EventFile> events;
     bool nonblock = false, async = false;
     bool used() const { return uverbs != nullptr || events != nullptr; }
@@ -55,8 +55,8 @@ class Process final : public Syscalls, private DescriptorTable {
 
   Kernel& kernel_;
   memory::AddressSpace& space_;
-  std::vector<File> files_;                         // by descriptor - kFirst
-  std::vector<memory::Va> mappings_;                // device pages mapped by mmap()
+  std::vector<File> files_;           // by descriptor - kFirst
+  std::vector<memory::Va> mappings_;  // device pages mapped by mmap()
 };
 
 }  // namespace kernel

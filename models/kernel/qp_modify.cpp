@@ -55,7 +55,8 @@ int check_values(const Kernel& kernel, const ib_uverbs_modify_qp& cmd) {
 }
 
 void set_access(Qp& qp, const ib_uverbs_modify_qp& cmd, std::byte* qpc) {
-  const std::uint32_t depth = (cmd.attr_mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 ? cmd.max_dest_rd_atomic : qp.max_dest_rd_atomic;
+  const std::uint32_t depth =
+      (cmd.attr_mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 ? cmd.max_dest_rd_atomic : qp.max_dest_rd_atomic;
   std::uint32_t access = (cmd.attr_mask & IBV_QP_ACCESS_FLAGS) != 0 ? cmd.qp_access_flags : qp.access;
   if (depth == 0) access &= IBV_ACCESS_REMOTE_WRITE;
   const bool atomic = (access & IBV_ACCESS_REMOTE_ATOMIC) != 0;
@@ -133,7 +134,8 @@ int modify_qp(Kernel& kernel, Qp& qp, ib_uverbs_modify_qp cmd, std::span<std::by
   if ((mask & IBV_QP_CUR_STATE) != 0 && cmd.cur_qp_state > IBV_QPS_ERR) return -EINVAL;
   if ((mask & IBV_QP_STATE) != 0 && cmd.qp_state > IBV_QPS_ERR) return -EINVAL;
   if ((mask & IBV_QP_QKEY) != 0 && (cmd.qkey >> 31) != 0 && !kernel.config().driver.privileged) return -EPERM;
-  if ((mask & IBV_QP_AV) != 0 && (cmd.dest.is_global == 0 || !kernel.gids().usable(cmd.dest.sgid_index))) return -EINVAL;
+  if ((mask & IBV_QP_AV) != 0 && (cmd.dest.is_global == 0 || !kernel.gids().usable(cmd.dest.sgid_index)))
+    return -EINVAL;
   if ((mask & IBV_QP_ALT_PATH) != 0) return -EINVAL;
 
   // The caller's word for the current state goes into the table check; a wrong one is refused here, where firmware

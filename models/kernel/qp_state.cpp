@@ -19,27 +19,55 @@ struct Row {
   AttributeMasks rc, uc, ud;
 };
 constexpr Row kRows[] = {
-    {IBV_QPS_RESET, IBV_QPS_INIT, {kPkeyPort | IBV_QP_ACCESS_FLAGS, 0}, {kPkeyPort | IBV_QP_ACCESS_FLAGS, 0},
+    {IBV_QPS_RESET,
+     IBV_QPS_INIT,
+     {kPkeyPort | IBV_QP_ACCESS_FLAGS, 0},
+     {kPkeyPort | IBV_QP_ACCESS_FLAGS, 0},
      {kPkeyPort | IBV_QP_QKEY, 0}},
-    {IBV_QPS_INIT, IBV_QPS_INIT, {0, kPkeyPort | IBV_QP_ACCESS_FLAGS}, {0, kPkeyPort | IBV_QP_ACCESS_FLAGS},
+    {IBV_QPS_INIT,
+     IBV_QPS_INIT,
+     {0, kPkeyPort | IBV_QP_ACCESS_FLAGS},
+     {0, kPkeyPort | IBV_QP_ACCESS_FLAGS},
      {0, kPkeyPort | IBV_QP_QKEY}},
-    {IBV_QPS_INIT, IBV_QPS_RTR,
-     {kRtrCommon | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER, IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
-     {kRtrCommon, IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX}, {0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
-    {IBV_QPS_RTR, IBV_QPS_RTS,
+    {IBV_QPS_INIT,
+     IBV_QPS_RTR,
+     {kRtrCommon | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+      IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+     {kRtrCommon, IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+     {0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
+    {IBV_QPS_RTR,
+     IBV_QPS_RTS,
      {IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
       kRtsOptional | IBV_QP_MIN_RNR_TIMER},
-     {IBV_QP_SQ_PSN, kRtsOptional}, {IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
-    {IBV_QPS_RTS, IBV_QPS_RTS, {0, kRtsOptional | IBV_QP_MIN_RNR_TIMER}, {0, kRtsOptional}, {0, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
-    {IBV_QPS_RTS, IBV_QPS_SQD, {0, IBV_QP_EN_SQD_ASYNC_NOTIFY}, {0, IBV_QP_EN_SQD_ASYNC_NOTIFY}, {0, IBV_QP_EN_SQD_ASYNC_NOTIFY}},
-    {IBV_QPS_SQD, IBV_QPS_RTS, {0, kRtsOptional | IBV_QP_MIN_RNR_TIMER}, {0, kRtsOptional}, {0, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
-    {IBV_QPS_SQD, IBV_QPS_SQD,
+     {IBV_QP_SQ_PSN, kRtsOptional},
+     {IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
+    {IBV_QPS_RTS,
+     IBV_QPS_RTS,
+     {0, kRtsOptional | IBV_QP_MIN_RNR_TIMER},
+     {0, kRtsOptional},
+     {0, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
+    {IBV_QPS_RTS,
+     IBV_QPS_SQD,
+     {0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+     {0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+     {0, IBV_QP_EN_SQD_ASYNC_NOTIFY}},
+    {IBV_QPS_SQD,
+     IBV_QPS_RTS,
+     {0, kRtsOptional | IBV_QP_MIN_RNR_TIMER},
+     {0, kRtsOptional},
+     {0, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
+    {IBV_QPS_SQD,
+     IBV_QPS_SQD,
      {0, IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
-             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_MIN_RNR_TIMER |
-             IBV_QP_PATH_MIG_STATE},
+             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX |
+             IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE},
      {0, IBV_QP_AV | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PATH_MIG_STATE},
      {0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
-    {IBV_QPS_SQE, IBV_QPS_RTS, {0, 0}, {0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS}, {0, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
+    {IBV_QPS_SQE,
+     IBV_QPS_RTS,
+     {0, 0},
+     {0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS},
+     {0, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
 };
 
 /// Optional attributes that the device command of a transition takes, per service.
@@ -49,10 +77,11 @@ struct OptRow {
 };
 constexpr std::uint32_t kOptAccess = prm::kOptRre | prm::kOptRae | prm::kOptRwe;
 constexpr OptRow kOptRows[] = {
-    {IBV_QPS_INIT, IBV_QPS_INIT, kOptAccess | prm::kOptPkeyIndex | prm::kOptPrimaryPath, prm::kOptRwe | prm::kOptPkeyIndex | prm::kOptPrimaryPath,
+    {IBV_QPS_INIT, IBV_QPS_INIT, kOptAccess | prm::kOptPkeyIndex | prm::kOptPrimaryPath,
+     prm::kOptRwe | prm::kOptPkeyIndex | prm::kOptPrimaryPath,
      prm::kOptPkeyIndex | prm::kOptQkey | prm::kOptPrimaryPath},
-    {IBV_QPS_INIT, IBV_QPS_RTR, prm::kOptAltPath | kOptAccess | prm::kOptPkeyIndex, prm::kOptAltPath | prm::kOptRwe | prm::kOptPkeyIndex,
-     prm::kOptPkeyIndex | prm::kOptQkey},
+    {IBV_QPS_INIT, IBV_QPS_RTR, prm::kOptAltPath | kOptAccess | prm::kOptPkeyIndex,
+     prm::kOptAltPath | prm::kOptRwe | prm::kOptPkeyIndex, prm::kOptPkeyIndex | prm::kOptQkey},
     {IBV_QPS_RTR, IBV_QPS_RTS, prm::kOptAltPath | kOptAccess | prm::kOptPmState | prm::kOptRnrTimeout,
      prm::kOptAltPath | prm::kOptRwe | prm::kOptPmState, prm::kOptQkey},
     {IBV_QPS_RTS, IBV_QPS_RTS, prm::kOptAltPath | kOptAccess | prm::kOptPmState | prm::kOptRnrTimeout,
@@ -100,7 +129,8 @@ std::optional<AttributeMasks> transition(ibv_qp_type type, ibv_qp_state from, ib
 }
 
 bool modify_allowed(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, std::uint32_t mask) {
-  if ((mask & IBV_QP_CUR_STATE) != 0 && from != IBV_QPS_RTR && from != IBV_QPS_RTS && from != IBV_QPS_SQD && from != IBV_QPS_SQE)
+  if ((mask & IBV_QP_CUR_STATE) != 0 && from != IBV_QPS_RTR && from != IBV_QPS_RTS && from != IBV_QPS_SQD &&
+      from != IBV_QPS_SQE)
     return false;
   const auto m = transition(type, from, to);
   if (!m) return false;
@@ -128,14 +158,22 @@ std::optional<std::uint16_t> device_command(ibv_qp_state from, ibv_qp_state to) 
 
 ibv_qp_state state_of_device(std::uint32_t code) {
   switch (code) {
-    case prm::kQpRst: return IBV_QPS_RESET;
-    case prm::kQpInit: return IBV_QPS_INIT;
-    case prm::kQpRtr: return IBV_QPS_RTR;
-    case prm::kQpRts: return IBV_QPS_RTS;
-    case prm::kQpSqer: return IBV_QPS_SQE;
-    case prm::kQpSqd: return IBV_QPS_SQD;
-    case prm::kQpErr: return IBV_QPS_ERR;
-    default: return IBV_QPS_UNKNOWN;
+    case prm::kQpRst:
+      return IBV_QPS_RESET;
+    case prm::kQpInit:
+      return IBV_QPS_INIT;
+    case prm::kQpRtr:
+      return IBV_QPS_RTR;
+    case prm::kQpRts:
+      return IBV_QPS_RTS;
+    case prm::kQpSqer:
+      return IBV_QPS_SQE;
+    case prm::kQpSqd:
+      return IBV_QPS_SQD;
+    case prm::kQpErr:
+      return IBV_QPS_ERR;
+    default:
+      return IBV_QPS_UNKNOWN;
   }
 }
 

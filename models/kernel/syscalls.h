@@ -19,7 +19,7 @@ namespace kernel {
 
 struct PollFd {
   int fd;
-  short events;   ///< POLLIN
+  short events;  ///< POLLIN
   short revents;
 };
 

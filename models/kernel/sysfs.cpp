@@ -13,8 +13,9 @@ namespace {
 
 std::string guid(std::uint64_t v) {
   char text[24];
-  std::snprintf(text, sizeof text, "%04x:%04x:%04x:%04x", static_cast<unsigned>(v >> 48), static_cast<unsigned>(v >> 32 & 0xffff),
-                static_cast<unsigned>(v >> 16 & 0xffff), static_cast<unsigned>(v & 0xffff));
+  std::snprintf(text, sizeof text, "%04x:%04x:%04x:%04x", static_cast<unsigned>(v >> 48),
+                static_cast<unsigned>(v >> 32 & 0xffff), static_cast<unsigned>(v >> 16 & 0xffff),
+                static_cast<unsigned>(v & 0xffff));
   return text;
 }
 
@@ -35,7 +36,8 @@ void add_port(const Kernel& kernel, const std::string& dir, std::map<std::string
   put("lid_mask_count", "0");
   put("cap_mask", "0x00010000");
   put("rate", "100 Gb/sec (4X EDR)");
-  for (std::uint32_t i = 0; i < kernel.config().netdev.pkey_table_length; ++i) put("pkeys/" + std::to_string(i), "0xffff");
+  for (std::uint32_t i = 0; i < kernel.config().netdev.pkey_table_length; ++i)
+    put("pkeys/" + std::to_string(i), "0xffff");
   for (std::size_t i = 0; i < kernel.gids().length(); ++i) {
     const GidEntry& e = kernel.gids().at(i);
     const std::string index = std::to_string(i);
@@ -63,7 +65,8 @@ std::map<std::string, std::string> sysfs_attributes(const Kernel& kernel) {
   out[ib + "hw_rev"] = "0\n";
   out[ib + "board_id"] = "MT_0000000008\n";
   out[ib + "device/modalias"] = modalias + "\n";
-  for (std::uint32_t port = 1; port <= caps.num_ports; ++port) add_port(kernel, ib + "ports/" + std::to_string(port) + "/", out);
+  for (std::uint32_t port = 1; port <= caps.num_ports; ++port)
+    add_port(kernel, ib + "ports/" + std::to_string(port) + "/", out);
   out[uv + "abi_version"] = "6\n";
   out[uv + "uverbs0/dev"] = "231:192\n";
   out[uv + "uverbs0/ibdev"] = "mlx5_0\n";

@@ -50,7 +50,9 @@ sim::Flow Tasklet::run() {
       if (list_.empty()) break;
       const Entry e = list_.pop_front();
       sim::trace::Cause cause = e.cause;
-      if (const std::uint64_t id = trace_.span(trace_points::comp_handler, cause, enqueued, start, context_.now(), e.cqn); id != 0)
+      if (const std::uint64_t id =
+              trace_.span(trace_points::comp_handler, cause, enqueued, start, context_.now(), e.cqn);
+          id != 0)
         cause.parent = id;
       client_.completion_handler(e.cqn, cause);
       ++handled;

@@ -15,8 +15,8 @@ struct InterruptContext;
 
 class Tasklet {
  public:
-  Tasklet(sim::Context& context, const KernelConfig& config, InterruptContext& where, EventClient& client, std::int32_t host,
-          std::uint16_t vector);
+  Tasklet(sim::Context& context, const KernelConfig& config, InterruptContext& where, EventClient& client,
+          std::int32_t host, std::uint16_t vector);
   /// Appends a CQ; the caller sees to it that a CQ is listed once.
   void add(std::uint32_t cqn, sim::trace::Cause cause) { list_.push_back({cqn, cause}); }
   /// Called at the end of the hard interrupt: runs the tasklet if something is listed and it is not scheduled yet.

@@ -29,8 +29,8 @@ int UverbsFile::get_context(Io& io) {
   const bool v1 = io.driver_in.size() == sizeof(mlx5_ib_alloc_ucontext_req);
   if (!v1 && io.driver_in.size() < offsetof(mlx5_ib_alloc_ucontext_req_v2, max_cqe_version)) return -EINVAL;
   std::memcpy(&req, io.driver_in.data(), std::min(io.driver_in.size(), sizeof req));
-  if ((req.flags & ~static_cast<std::uint32_t>(MLX5_IB_ALLOC_UCTX_DEVX)) != 0 || req.comp_mask != 0 || req.reserved0 != 0 ||
-      req.reserved1 != 0 || req.reserved2 != 0)
+  if ((req.flags & ~static_cast<std::uint32_t>(MLX5_IB_ALLOC_UCTX_DEVX)) != 0 || req.comp_mask != 0 ||
+      req.reserved0 != 0 || req.reserved1 != 0 || req.reserved2 != 0)
     return -EOPNOTSUPP;
   if (const int error = bfregs_.init(req.total_num_bfregs, req.num_low_latency_bfregs, !v1); error != 0) return error;
   int error = 0;
@@ -39,7 +39,8 @@ int UverbsFile::get_context(Io& io) {
     error = alloc_uar(kernel_.commands(), uar);
     if (error == 0) uars_.push_back(uar);
   }
-  async_ = std::make_shared<EventFile>(kernel_.context(), kernel_.config(), EventFile::Kind::async, kernel_.platform().host);
+  async_ =
+      std::make_shared<EventFile>(kernel_.context(), kernel_.config(), EventFile::Kind::async, kernel_.platform().host);
   const int fd = error == 0 ? descriptors_.install(async_, true) : error;
   if (fd < 0) {
     release_uars();
@@ -90,7 +91,8 @@ ib_uverbs_query_device_resp UverbsFile::device_attributes() const {
   r.vendor_part_id = caps.vendor_part_id;
   r.max_qp = 1U << caps.log_max_qp;
   r.max_qp_wr = 1U << caps.log_max_qp_sz;
-  r.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
+  r.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
+                       IBV_DEVICE_RC_RNR_NAK_GEN;
   // Control, and the larger of the address and data part of an RDMA operation, come off the descriptor. (S-OBJ-46)
   r.max_sge = (std::min(caps.max_wqe_sz_sq, kMaxInlineDescriptor) - 32) / 16;
   r.max_sge_rd = r.max_sge;
@@ -152,7 +154,8 @@ int UverbsFile::query_port(Io& io) {
 }
 
 int UverbsFile::create_comp_channel(Io& io) {
-  auto channel = std::make_shared<EventFile>(kernel_.context(), kernel_.config(), EventFile::Kind::completion, kernel_.platform().host);
+  auto channel = std::make_shared<EventFile>(kernel_.context(), kernel_.config(), EventFile::Kind::completion,
+                                             kernel_.platform().host);
   const int fd = descriptors_.install(std::move(channel), false);
   if (fd < 0) return fd;
   io.respond(ib_uverbs_create_comp_channel_resp{static_cast<std::uint32_t>(fd)});
@@ -167,11 +170,17 @@ long UverbsFile::map(std::size_t length, std::uint64_t offset) {
   memory::MemoryType type{};
   switch (command) {
     case MLX5_IB_MMAP_REGULAR_PAGE:
-    case MLX5_IB_MMAP_WC_PAGE: type = memory::MemoryType::write_combining; break;
-    case MLX5_IB_MMAP_NC_PAGE: type = memory::MemoryType::uncached; break;
+    case MLX5_IB_MMAP_WC_PAGE:
+      type = memory::MemoryType::write_combining;
+      break;
+    case MLX5_IB_MMAP_NC_PAGE:
+      type = memory::MemoryType::uncached;
+      break;
     case MLX5_IB_MMAP_CORE_CLOCK:
-    case MLX5_IB_MMAP_CLOCK_INFO: return -EOPNOTSUPP;
-    default: return -EINVAL;
+    case MLX5_IB_MMAP_CLOCK_INFO:
+      return -EOPNOTSUPP;
+    default:
+      return -EINVAL;
   }
   if (length != memory::kPageSize || index >= uars_.size()) return -EINVAL;
   charge(kernel_.config().syscall.map_page);

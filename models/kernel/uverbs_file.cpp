@@ -25,28 +25,42 @@ UverbsFile::~UverbsFile() {
 
 const UverbsFile::Method* UverbsFile::find_method(std::uint32_t command, bool extended) {
   static const Method kMethods[] = {
-      {IB_USER_VERBS_CMD_GET_CONTEXT, false, sizeof(ib_uverbs_get_context), sizeof(ib_uverbs_get_context_resp), &UverbsFile::get_context},
-      {IB_USER_VERBS_CMD_QUERY_DEVICE, false, sizeof(ib_uverbs_query_device), sizeof(ib_uverbs_query_device_resp), &UverbsFile::query_device},
-      {IB_USER_VERBS_CMD_QUERY_PORT, false, sizeof(ib_uverbs_query_port), sizeof(ib_uverbs_query_port_resp), &UverbsFile::query_port},
-      {IB_USER_VERBS_CMD_ALLOC_PD, false, sizeof(ib_uverbs_alloc_pd), sizeof(ib_uverbs_alloc_pd_resp), &UverbsFile::alloc_pd},
+      {IB_USER_VERBS_CMD_GET_CONTEXT, false, sizeof(ib_uverbs_get_context), sizeof(ib_uverbs_get_context_resp),
+       &UverbsFile::get_context},
+      {IB_USER_VERBS_CMD_QUERY_DEVICE, false, sizeof(ib_uverbs_query_device), sizeof(ib_uverbs_query_device_resp),
+       &UverbsFile::query_device},
+      {IB_USER_VERBS_CMD_QUERY_PORT, false, sizeof(ib_uverbs_query_port), sizeof(ib_uverbs_query_port_resp),
+       &UverbsFile::query_port},
+      {IB_USER_VERBS_CMD_ALLOC_PD, false, sizeof(ib_uverbs_alloc_pd), sizeof(ib_uverbs_alloc_pd_resp),
+       &UverbsFile::alloc_pd},
       {IB_USER_VERBS_CMD_DEALLOC_PD, false, sizeof(ib_uverbs_dealloc_pd), 0, &UverbsFile::dealloc_pd},
-      {IB_USER_VERBS_CMD_CREATE_AH, false, sizeof(ib_uverbs_create_ah), sizeof(ib_uverbs_create_ah_resp), &UverbsFile::create_ah},
+      {IB_USER_VERBS_CMD_CREATE_AH, false, sizeof(ib_uverbs_create_ah), sizeof(ib_uverbs_create_ah_resp),
+       &UverbsFile::create_ah},
       {IB_USER_VERBS_CMD_DESTROY_AH, false, sizeof(ib_uverbs_destroy_ah), 0, &UverbsFile::destroy_ah},
       {IB_USER_VERBS_CMD_REG_MR, false, sizeof(ib_uverbs_reg_mr), sizeof(ib_uverbs_reg_mr_resp), &UverbsFile::reg_mr},
       {IB_USER_VERBS_CMD_DEREG_MR, false, sizeof(ib_uverbs_dereg_mr), 0, &UverbsFile::dereg_mr},
-      {IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, false, sizeof(ib_uverbs_create_comp_channel), sizeof(ib_uverbs_create_comp_channel_resp), &UverbsFile::create_comp_channel},
-      {IB_USER_VERBS_CMD_CREATE_CQ, false, sizeof(ib_uverbs_create_cq), sizeof(ib_uverbs_create_cq_resp), &UverbsFile::create_cq},
-      {IB_USER_VERBS_CMD_DESTROY_CQ, false, sizeof(ib_uverbs_destroy_cq), sizeof(ib_uverbs_destroy_cq_resp), &UverbsFile::destroy_cq},
-      {IB_USER_VERBS_CMD_CREATE_QP, false, sizeof(ib_uverbs_create_qp), sizeof(ib_uverbs_create_qp_resp), &UverbsFile::create_qp},
-      {IB_USER_VERBS_CMD_QUERY_QP, false, sizeof(ib_uverbs_query_qp), sizeof(ib_uverbs_query_qp_resp), &UverbsFile::query_qp},
+      {IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, false, sizeof(ib_uverbs_create_comp_channel),
+       sizeof(ib_uverbs_create_comp_channel_resp), &UverbsFile::create_comp_channel},
+      {IB_USER_VERBS_CMD_CREATE_CQ, false, sizeof(ib_uverbs_create_cq), sizeof(ib_uverbs_create_cq_resp),
+       &UverbsFile::create_cq},
+      {IB_USER_VERBS_CMD_DESTROY_CQ, false, sizeof(ib_uverbs_destroy_cq), sizeof(ib_uverbs_destroy_cq_resp),
+       &UverbsFile::destroy_cq},
+      {IB_USER_VERBS_CMD_CREATE_QP, false, sizeof(ib_uverbs_create_qp), sizeof(ib_uverbs_create_qp_resp),
+       &UverbsFile::create_qp},
+      {IB_USER_VERBS_CMD_QUERY_QP, false, sizeof(ib_uverbs_query_qp), sizeof(ib_uverbs_query_qp_resp),
+       &UverbsFile::query_qp},
       {IB_USER_VERBS_CMD_MODIFY_QP, false, sizeof(ib_uverbs_modify_qp), 0, &UverbsFile::modify_qp},
-      {IB_USER_VERBS_CMD_DESTROY_QP, false, sizeof(ib_uverbs_destroy_qp), sizeof(ib_uverbs_destroy_qp_resp), &UverbsFile::destroy_qp},
-      {IB_USER_VERBS_EX_CMD_QUERY_DEVICE, true, sizeof(ib_uverbs_ex_query_device), offsetof(ib_uverbs_ex_query_device_resp, odp_caps), &UverbsFile::query_device_ex},
-      {IB_USER_VERBS_EX_CMD_CREATE_CQ, true, sizeof(ib_uverbs_ex_create_cq), sizeof(ib_uverbs_ex_create_cq_resp), &UverbsFile::create_cq_ex},
+      {IB_USER_VERBS_CMD_DESTROY_QP, false, sizeof(ib_uverbs_destroy_qp), sizeof(ib_uverbs_destroy_qp_resp),
+       &UverbsFile::destroy_qp},
+      {IB_USER_VERBS_EX_CMD_QUERY_DEVICE, true, sizeof(ib_uverbs_ex_query_device),
+       offsetof(ib_uverbs_ex_query_device_resp, odp_caps), &UverbsFile::query_device_ex},
+      {IB_USER_VERBS_EX_CMD_CREATE_CQ, true, sizeof(ib_uverbs_ex_create_cq), sizeof(ib_uverbs_ex_create_cq_resp),
+       &UverbsFile::create_cq_ex},
       {IB_USER_VERBS_EX_CMD_MODIFY_CQ, true, sizeof(ib_uverbs_ex_modify_cq), 0, &UverbsFile::modify_cq_ex},
   };
   const auto* const end = std::end(kMethods);
-  const auto* const m = std::find_if(std::begin(kMethods), end, [&](const Method& x) { return x.command == command && x.extended == extended; });
+  const auto* const m = std::find_if(std::begin(kMethods), end,
+                                     [&](const Method& x) { return x.command == command && x.extended == extended; });
   return m == end ? nullptr : m;
 }
 
@@ -75,8 +89,10 @@ int UverbsFile::parse(const std::byte* data, std::size_t n, const Method*& metho
     constexpr std::size_t kHeaders = sizeof hdr + sizeof ex;
     if (n < kHeaders) return -EINVAL;
     std::memcpy(&ex, data + sizeof hdr, sizeof ex);
-    if ((hdr.in_words + std::size_t{ex.provider_in_words}) * 8 + kHeaders != n || ex.cmd_hdr_reserved != 0) return -EINVAL;
-    if (hdr.in_words * std::size_t{8} < method->request_size || hdr.out_words * std::size_t{8} < method->response_size) return -ENOSPC;
+    if ((hdr.in_words + std::size_t{ex.provider_in_words}) * 8 + kHeaders != n || ex.cmd_hdr_reserved != 0)
+      return -EINVAL;
+    if (hdr.in_words * std::size_t{8} < method->request_size || hdr.out_words * std::size_t{8} < method->response_size)
+      return -ENOSPC;
     response = ex.response;
     if (response == 0 && (hdr.out_words != 0 || ex.provider_out_words != 0)) return -EINVAL;
     io.in = {data + kHeaders, hdr.in_words * std::size_t{8}};
@@ -114,7 +130,8 @@ long UverbsFile::command(const void* data, std::size_t n) {
     error = (this->*method->run)(io);
     if (--active_ == 0 && closed_) release_all();
   }
-  trace_.span(trace_points::syscall, {}, begin, begin, t.now(), method != nullptr ? method->command : ~0U, static_cast<std::uint64_t>(-error));
+  trace_.span(trace_points::syscall, {}, begin, begin, t.now(), method != nullptr ? method->command : ~0U,
+              static_cast<std::uint64_t>(-error));
   return error != 0 ? error : static_cast<long>(n);
 }
 
@@ -149,7 +166,8 @@ int UverbsFile::destroy(ObjectType type, std::uint32_t handle, void (*before)(Ob
 int UverbsFile::tear_down(Object& object) {
   CommandInterface& commands = kernel_.commands();
   switch (object.type) {
-    case ObjectType::pd: return kernel::dealloc_pd(commands, static_cast<Pd&>(object).pdn);
+    case ObjectType::pd:
+      return kernel::dealloc_pd(commands, static_cast<Pd&>(object).pdn);
     case ObjectType::mr: {
       auto& mr = static_cast<Mr&>(object);
       if (const int error = destroy_mkey(commands, mr.key); error != 0) return error;
@@ -181,7 +199,9 @@ int UverbsFile::tear_down(Object& object) {
       --qp.recv_cq->usecnt;
       return 0;
     }
-    case ObjectType::ah: --static_cast<Ah&>(object).pd->usecnt; return 0;
+    case ObjectType::ah:
+      --static_cast<Ah&>(object).pd->usecnt;
+      return 0;
   }
   return -EINVAL;
 }

@@ -55,7 +55,7 @@ class UverbsFile {
  private:
   /// A command being executed: its body, its response buffer, and the driver's parts of both.
   struct Io {
-    std::span<const std::byte> in;     ///< after the command headers
+    std::span<const std::byte> in;  ///< after the command headers
     std::byte* out = nullptr;
     std::size_t out_size = 0;
     std::size_t request_size = 0, response_size = 0;
@@ -172,12 +172,12 @@ class UverbsFile {
   DescriptorTable& descriptors_;
   sim::trace::Source trace_;
   bool has_context_ = false, closed_ = false;
-  unsigned active_ = 0;               ///< commands being executed
+  unsigned active_ = 0;  ///< commands being executed
   bool released_ = false;
   std::shared_ptr<EventFile> async_;
   std::map<std::uint32_t, std::unique_ptr<Object>> objects_;
   BfregPool bfregs_;
-  std::vector<std::uint32_t> uars_;                        ///< static pages, by page of the context
+  std::vector<std::uint32_t> uars_;                              ///< static pages, by page of the context
   std::map<std::uint64_t, std::unique_ptr<DbrPage>> dbr_pages_;  // by page address
   std::uint8_t mkey_variant_ = 0;
   std::uint8_t cqe_version_ = 0;

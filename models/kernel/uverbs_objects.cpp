@@ -34,7 +34,8 @@ constexpr std::uint32_t kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOT
                                        IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE;
 
 int check_mr_access(std::uint32_t access) {
-  if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return -EINVAL;
+  if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0)
+    return -EINVAL;
   if ((access & ~kKnownAccess) != 0) return -EINVAL;
   if ((access & IBV_ACCESS_ON_DEMAND) != 0) return -EOPNOTSUPP;
   return 0;
@@ -93,18 +94,21 @@ int UverbsFile::create_cq_common(const ib_uverbs_ex_create_cq& cmd, Io& io, ib_u
   if (cmd.cqe == 0 || cmd.cqe >= most) return -EINVAL;
   const std::uint32_t entries = std::bit_ceil(cmd.cqe + 1);
   if (entries > most) return -EINVAL;
-  if ((cmd.flags & ~static_cast<std::uint32_t>(IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN | IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)) != 0)
+  if ((cmd.flags &
+       ~static_cast<std::uint32_t>(IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN | IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)) != 0)
     return -EOPNOTSUPP;
 
   if (io.driver_in.size() < offsetof(mlx5_ib_create_cq, cqe_comp_en)) return -EINVAL;
   const auto user = io.driver_request<mlx5_ib_create_cq>();
-  if ((user.flags & ~static_cast<std::uint32_t>(MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD)) != 0 || user.reserved0 != 0 || user.reserved1 != 0)
+  if ((user.flags & ~static_cast<std::uint32_t>(MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD)) != 0 || user.reserved0 != 0 ||
+      user.reserved1 != 0)
     return -EINVAL;
   if ((user.cqe_size != 64 && user.cqe_size != 128) || user.buf_addr % 64 != 0) return -EINVAL;
   if (user.cqe_comp_en != 0) return -EOPNOTSUPP;
 
   CqParams params;
-  if (const int error = kernel_.acquire(user_, {user.buf_addr}, std::uint64_t{entries} * user.cqe_size, cq->buffer); error != 0)
+  if (const int error = kernel_.acquire(user_, {user.buf_addr}, std::uint64_t{entries} * user.cqe_size, cq->buffer);
+      error != 0)
     return error;
   Undo undo_buffer([&] { kernel_.release(user_, cq->buffer); });
   if (const int error = acquire_dbr(user.db_addr, cq->dbr, params.dbr); error != 0) return error;
@@ -195,7 +199,8 @@ int UverbsFile::create_ah(Io& io) {
   ++pd->usecnt;
   mlx5_ib_create_ah_resp driver{};
   driver.response_length = sizeof driver;
-  for (unsigned i = 0; i < ETH_ALEN; ++i) driver.dmac[i] = static_cast<std::uint8_t>(ah->dmac >> (8 * (ETH_ALEN - 1 - i)));
+  for (unsigned i = 0; i < ETH_ALEN; ++i)
+    driver.dmac[i] = static_cast<std::uint8_t>(ah->dmac >> (8 * (ETH_ALEN - 1 - i)));
   io.respond(ib_uverbs_create_ah_resp{add(std::move(ah))});
   io.driver_respond(driver);
   return 0;

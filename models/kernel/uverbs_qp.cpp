@@ -16,9 +16,9 @@ namespace prm = hca::prm;
 
 namespace {
 constexpr std::uint32_t kWqebbShift = 6;
-constexpr std::uint32_t kKnownFlags = MLX5_QP_FLAG_SIGNATURE | MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
-                                      MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE |
-                                      MLX5_QP_FLAG_UAR_PAGE_INDEX;
+constexpr std::uint32_t kKnownFlags = MLX5_QP_FLAG_SIGNATURE | MLX5_QP_FLAG_SCATTER_CQE |
+                                      MLX5_QP_FLAG_ALLOW_SCATTER_CQE | MLX5_QP_FLAG_BFREG_INDEX |
+                                      MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE | MLX5_QP_FLAG_UAR_PAGE_INDEX;
 
 unsigned log2_of(std::uint32_t power) { return static_cast<unsigned>(std::bit_width(power) - 1); }
 }  // namespace
@@ -29,7 +29,8 @@ int UverbsFile::size_qp(const ib_uverbs_create_qp& cmd, const mlx5_ib_create_qp&
   if (cmd.max_recv_wr > most || cmd.max_send_wr > most) return -EINVAL;
   if (cmd.max_send_sge > (caps.max_wqe_sz_sq - 16) / 16 || cmd.max_recv_sge > caps.max_wqe_sz_rq / 16) return -EINVAL;
   if (cmd.max_recv_wr != 0) {
-    if (user.rq_wqe_shift < 4 || user.rq_wqe_shift >= 32 || (1U << user.rq_wqe_shift) > caps.max_wqe_sz_rq) return -EINVAL;
+    if (user.rq_wqe_shift < 4 || user.rq_wqe_shift >= 32 || (1U << user.rq_wqe_shift) > caps.max_wqe_sz_rq)
+      return -EINVAL;
     if (!std::has_single_bit(user.rq_wqe_count) || user.rq_wqe_count > most) return -EINVAL;
     qp.rq_wqes = user.rq_wqe_count;
     qp.rq_shift = user.rq_wqe_shift;
@@ -74,14 +75,16 @@ int UverbsFile::create_qp(Io& io) {
   if (io.driver_in.size() < offsetof(mlx5_ib_create_qp, flags)) return -EINVAL;
   const auto user = io.driver_request<mlx5_ib_create_qp>();
   if ((user.flags & ~kKnownFlags) != 0) return -EINVAL;
-  constexpr std::uint32_t kUnsupported = MLX5_QP_FLAG_SIGNATURE | MLX5_QP_FLAG_UAR_PAGE_INDEX | MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE;
+  constexpr std::uint32_t kUnsupported =
+      MLX5_QP_FLAG_SIGNATURE | MLX5_QP_FLAG_UAR_PAGE_INDEX | MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE;
   if ((user.flags & kUnsupported) != 0) return -EOPNOTSUPP;
   if (user.buf_addr % 64 != 0 || user.uidx > 0xffffff) return -EINVAL;
 
   auto qp = std::make_unique<Qp>();
   qp->qp_type = static_cast<ibv_qp_type>(cmd.qp_type);
   if (const int error = size_qp(cmd, user, *qp); error != 0) return error;
-  const std::uint64_t bytes = (std::uint64_t{qp->rq_wqes} << qp->rq_shift) + (std::uint64_t{qp->sq_wqebbs} << kWqebbShift);
+  const std::uint64_t bytes =
+      (std::uint64_t{qp->rq_wqes} << qp->rq_shift) + (std::uint64_t{qp->sq_wqebbs} << kWqebbShift);
   struct Undo {
     UverbsFile& file;
     Qp& qp;

@@ -26,7 +26,8 @@ void Tracer::close(Picos end) {
   sinks_.clear();
 }
 
-std::uint32_t Tracer::declare_track(std::int32_t host, std::string path, TrackKind kind, std::vector<std::string> states) {
+std::uint32_t Tracer::declare_track(std::int32_t host, std::string path, TrackKind kind,
+                                    std::vector<std::string> states) {
   const auto id = static_cast<std::uint32_t>(tracks_.size());
   tracks_.push_back({id, host, std::move(path), kind, std::move(states)});
   if (mask_ != 0) emit(tracks_.back());

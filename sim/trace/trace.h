@@ -95,8 +95,8 @@ struct PacketRecord {
   std::uint32_t track;
   MsgId msg;
   Picos t;
-  bool transmit;                        ///< at the sender's port, else at the receiver's
-  std::span<const std::byte> bytes;     ///< whole frame from the Ethernet header on; valid during the call
+  bool transmit;                     ///< at the sender's port, else at the receiver's
+  std::span<const std::byte> bytes;  ///< whole frame from the Ethernet header on; valid during the call
 };
 
 /// What a sink learns before the first record.
@@ -142,7 +142,8 @@ class Tracer {
   void open(const RunInfo& info, std::uint32_t categories = ~0U);
   void close(Picos end);
 
-  std::uint32_t declare_track(std::int32_t host, std::string path, TrackKind kind, std::vector<std::string> states = {});
+  std::uint32_t declare_track(std::int32_t host, std::string path, TrackKind kind,
+                              std::vector<std::string> states = {});
   std::uint64_t next_span_id() { return next_span_++; }
   template <class R>
   void emit(const R& r) {
@@ -167,7 +168,8 @@ class Source {
   template <std::convertible_to<std::uint64_t>... A>
   std::uint64_t span(const Point& p, Cause why, Picos enqueued, Picos start, Picos end, A... a) {
     static_assert(sizeof...(A) <= 4);
-    if (!tracer_->on(p.category)) [[likely]] return 0;
+    if (!tracer_->on(p.category)) [[likely]]
+      return 0;
     const std::uint64_t id = tracer_->next_span_id();
     tracer_->emit(Span{&p, track_, id, why.parent, why.msg, enqueued, start, end, {static_cast<std::uint64_t>(a)...}});
     return id;
@@ -175,19 +177,23 @@ class Source {
   template <std::convertible_to<std::uint64_t>... A>
   void instant(const Point& p, Cause why, Picos t, A... a) {
     static_assert(sizeof...(A) <= 4);
-    if (!tracer_->on(p.category)) [[likely]] return;
+    if (!tracer_->on(p.category)) [[likely]]
+      return;
     tracer_->emit(Instant{&p, track_, why.msg, why.parent, t, {static_cast<std::uint64_t>(a)...}});
   }
   void level(const Point& p, Picos t, std::int64_t value) {
-    if (!tracer_->on(p.category)) [[likely]] return;
+    if (!tracer_->on(p.category)) [[likely]]
+      return;
     tracer_->emit(Level{&p, track_, t, value});
   }
   void state(const Point& p, Picos t, std::uint32_t value) {
-    if (!tracer_->on(p.category)) [[likely]] return;
+    if (!tracer_->on(p.category)) [[likely]]
+      return;
     tracer_->emit(State{&p, track_, t, value});
   }
   void packet(const Point& p, MsgId msg, Picos t, bool transmit, std::span<const std::byte> bytes) {
-    if (!tracer_->on(p.category)) [[likely]] return;
+    if (!tracer_->on(p.category)) [[likely]]
+      return;
     tracer_->emit(PacketRecord{&p, track_, msg, t, transmit, bytes});
   }
 

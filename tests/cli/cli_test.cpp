@@ -36,7 +36,9 @@ struct Finished {
 
 class Cli : public testing::Test {
  protected:
-  Cli() : dir_(fs::temp_directory_path() / ("rdmasim_cli_" + std::to_string(getpid()))) { fs::create_directories(dir_); }
+  Cli() : dir_(fs::temp_directory_path() / ("rdmasim_cli_" + std::to_string(getpid()))) {
+    fs::create_directories(dir_);
+  }
   ~Cli() override {
     fs::permissions(dir_, fs::perms::owner_all, fs::perm_options::add);
     fs::remove_all(dir_);
@@ -61,7 +63,8 @@ class Cli : public testing::Test {
   Finished wait(pid_t pid) {
     int status = 0;
     waitpid(pid, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), slurp(dir_ / "stdout"), slurp(dir_ / "stderr")};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), slurp(dir_ / "stdout"),
+            slurp(dir_ / "stderr")};
   }
   Finished rdmasim(const std::vector<std::string>& arguments) { return wait(spawn(arguments)); }
   Finished run(std::vector<std::string> more) {
@@ -119,10 +122,12 @@ TEST_F(Cli, MistakesOfTheCommandLineExitTwoWithAHint) {
   EXPECT_THAT(mistake({"run", kPingPong, "--format", "xml"}), HasSubstr("known: \"table\" or \"json\""));
   EXPECT_THAT(mistake({"run", kPingPong, "--engine", "fast"}), HasSubstr("known: \"run_ahead\" or \"tick\""));
   EXPECT_THAT(mistake({"run", kPingPong, "--log-level", "loud"}), HasSubstr("known: \"trace\""));
-  EXPECT_THAT(mistake({"run", kPingPong, "--trace", "json,jsno", "--out", dir_}), HasSubstr("unknown format \"jsno\"; did you mean \"json\"? (known: \"json\" or \"perfetto\")"));
+  EXPECT_THAT(mistake({"run", kPingPong, "--trace", "json,jsno", "--out", dir_}),
+              HasSubstr("unknown format \"jsno\"; did you mean \"json\"? (known: \"json\" or \"perfetto\")"));
   EXPECT_THAT(mistake({"run", kPingPong, "--trace", "json"}), HasSubstr("--trace needs --out DIR"));
   EXPECT_THAT(mistake({"run", kPingPong, "--out", kPingPong}), HasSubstr("is not a directory"));
-  EXPECT_THAT(mistake({"run", kPingPong, "--out", "/proc/nothing"}), HasSubstr("--out /proc/nothing: cannot be created"));
+  EXPECT_THAT(mistake({"run", kPingPong, "--out", "/proc/nothing"}),
+              HasSubstr("--out /proc/nothing: cannot be created"));
   EXPECT_THAT(mistake({"list", "parametres"}), HasSubstr("did you mean \"parameters\"?"));
 }
 
@@ -137,8 +142,10 @@ TEST_F(Cli, MistakesInFilesExitTwoWithTheirPosition) {
   EXPECT_THAT(mistake(dir_), HasSubstr(": is a directory"));
   EXPECT_THAT(mistake(write("a.json", "")), HasSubstr("a.json: is empty"));
   EXPECT_THAT(mistake(write("a.json", "{\n  \"a\": }")), HasSubstr("a.json:2:8: broken JSON"));
-  EXPECT_THAT(mistake(write("a.json", "{\n  \"workload\": []}")), HasSubstr("a.json:2:3: unknown key \"workload\"; did you mean \"workloads\"?"));
-  EXPECT_THAT(mistake(write("a.json", "{\n  \"profile\": \"none such\"}")), HasSubstr("a.json:2:14: profile: there is no profile"));
+  EXPECT_THAT(mistake(write("a.json", "{\n  \"workload\": []}")),
+              HasSubstr("a.json:2:3: unknown key \"workload\"; did you mean \"workloads\"?"));
+  EXPECT_THAT(mistake(write("a.json", "{\n  \"profile\": \"none such\"}")),
+              HasSubstr("a.json:2:14: profile: there is no profile"));
   EXPECT_THAT(mistake(write("a.json", "{\"a\": \"\xff\"}")), HasSubstr("a.json:1:8: not UTF-8"));
   const fs::path big = write("big.json", "{}");
   fs::resize_file(big, 100 << 20);
@@ -150,14 +157,16 @@ TEST_F(Cli, ValidateReportsEveryFile) {
   const Finished f = rdmasim({"validate", kPingPong, bad, kPingPong});
   EXPECT_EQ(f.code, 2);
   EXPECT_EQ(f.out, kPingPong + ": ok\n" + kPingPong + ": ok\n");
-  EXPECT_THAT(f.err, AllOf(HasSubstr("bad.json:2:3:"), HasSubstr("bad.json:3:3:"), HasSubstr("bad.json:1:1: workloads: at least one"), HasSubstr("bad.json: 3 errors\n")));
+  EXPECT_THAT(f.err, AllOf(HasSubstr("bad.json:2:3:"), HasSubstr("bad.json:3:3:"),
+                           HasSubstr("bad.json:1:1: workloads: at least one"), HasSubstr("bad.json: 3 errors\n")));
 }
 
 TEST_F(Cli, ThePingPongReportsATable) {
   const Finished f = run({});
   EXPECT_EQ(f.code, 0) << f.err;
   EXPECT_EQ(f.err, "");  // no progress bar: stderr is not a terminal
-  for (const char* part : {"messages", "latency, ns", "half round trip", "bandwidth", "message rate", "WC statuses", "SUCCESS", "sum", "bottleneck"})
+  for (const char* part : {"messages", "latency, ns", "half round trip", "bandwidth", "message rate", "WC statuses",
+                           "SUCCESS", "sum", "bottleneck"})
     EXPECT_THAT(f.out, HasSubstr(part));
 }
 
@@ -197,7 +206,8 @@ TEST_F(Cli, AnUnmetExpectationExitsOneAndSaysSoEvenWhenQuiet) {
 }
 
 TEST_F(Cli, AnInterruptExits130WithPartialResults) {
-  const pid_t pid = spawn({"run", kPingPong, "--format", "json", "--set", "workloads.0.iters=2000000000", "--set", "run.time_limit=100000 s"});
+  const pid_t pid = spawn({"run", kPingPong, "--format", "json", "--set", "workloads.0.iters=2000000000", "--set",
+                           "run.time_limit=100000 s"});
   std::this_thread::sleep_for(std::chrono::seconds(1));
   kill(pid, SIGINT);
   const Finished f = wait(pid);
@@ -208,7 +218,8 @@ TEST_F(Cli, AnInterruptExits130WithPartialResults) {
 }
 
 TEST_F(Cli, AFullDiskIsAnErrorNotABug) {
-  const std::string command = std::string(RDMASIM_BINARY) + " config " + kPingPong + " > /dev/full 2> " + (dir_ / "err").string();
+  const std::string command =
+      std::string(RDMASIM_BINARY) + " config " + kPingPong + " > /dev/full 2> " + (dir_ / "err").string();
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 2);
   EXPECT_THAT(slurp(dir_ / "err"), HasSubstr("could not be written"));
@@ -235,8 +246,10 @@ TEST_F(Cli, ListsNameWhatThereIs) {
 TEST_F(Cli, GeneratedFilesInTheTreeAreUpToDate) {
   const std::string root = RDMASIM_SOURCE_DIR;
   const std::string how = "; cmake --build BUILD --target generate writes them again";
-  EXPECT_EQ(rdmasim({"config", "--schema", "scenario"}).out, slurp(root + "/scenarios/schema/scenario.schema.json")) << how;
-  EXPECT_EQ(rdmasim({"config", "--schema", "profile"}).out, slurp(root + "/scenarios/schema/profile.schema.json")) << how;
+  EXPECT_EQ(rdmasim({"config", "--schema", "scenario"}).out, slurp(root + "/scenarios/schema/scenario.schema.json"))
+      << how;
+  EXPECT_EQ(rdmasim({"config", "--schema", "profile"}).out, slurp(root + "/scenarios/schema/profile.schema.json"))
+      << how;
   EXPECT_EQ(rdmasim({"config", "--reference"}).out, slurp(root + "/docs/parameters.md")) << how;
 }
 

@@ -25,7 +25,8 @@ sys::ExpectationConfig bound(const std::string& text, std::string* mistakes = nu
 }
 
 const Json& result() {
-  static const Json j = parsed(R"({"verdict": "ok", "workloads": [{"name": "lat", "messages": 4000, "wc_status": {"SUCCESS": 4000}}],
+  static const Json j =
+      parsed(R"({"verdict": "ok", "workloads": [{"name": "lat", "messages": 4000, "wc_status": {"SUCCESS": 4000}}],
     "async_events": [{"type": "CQ_ERR", "host": "a"}, {"type": "QP_FATAL", "host": "b"}], "counters": {"a/b": 3}})");
   return j;
 }
@@ -66,8 +67,10 @@ TEST(Expectation, EveryOperatorHoldsAndFails) {
 TEST(Expectation, TheDifferenceIsToldInWords) {
   EXPECT_EQ(actual(R"({"at": "/workloads/0/messages", "equals": 3990})"), "4000 (+10)");
   EXPECT_EQ(actual(R"({"at": "/workloads/1/messages", "equals": 1})"), "nothing is there; /workloads has 1 elements");
-  EXPECT_EQ(actual(R"({"at": "/workloads/0/wc/X", "equals": 1})"), "nothing is there; /workloads/0 has: name messages wc_status");
-  const auto r = experiment::evaluate(bound(R"({"at": "/workloads/0/messages", "at_least": 5000, "at_most": 6000})"), result());
+  EXPECT_EQ(actual(R"({"at": "/workloads/0/wc/X", "equals": 1})"),
+            "nothing is there; /workloads/0 has: name messages wc_status");
+  const auto r =
+      experiment::evaluate(bound(R"({"at": "/workloads/0/messages", "at_least": 5000, "at_most": 6000})"), result());
   EXPECT_EQ(r.expected, "at least 5000 and at most 6000");
 }
 
@@ -77,7 +80,8 @@ TEST(Expectation, MistakesAreConfigErrors) {
     bound(text, &m);
     return m;
   };
-  EXPECT_THAT(mistakes(R"({"at": "verdict", "equals": 1})"), HasSubstr("expect.0.at: a JSON pointer starts with \"/\""));
+  EXPECT_THAT(mistakes(R"({"at": "verdict", "equals": 1})"),
+              HasSubstr("expect.0.at: a JSON pointer starts with \"/\""));
   EXPECT_THAT(mistakes(R"({"at": "/a~", "equals": 1})"), HasSubstr("expect.0.at: \"~\""));
   EXPECT_THAT(mistakes(R"({"at": "/a"})"), HasSubstr("says nothing about the value; add equals"));
   EXPECT_THAT(mistakes(R"({"equals": 1})"), HasSubstr("expect.0.at: is missing"));

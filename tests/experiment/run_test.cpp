@@ -86,14 +86,16 @@ class TinyMachine : public experiment::Machine {
   std::function<void()> begin_ = [] {};
 };
 
-Result run(TinyMachine::Plan plan, std::vector<sys::ExpectationConfig> expectations = {}, sim::Picos limit = sim::kNever) {
+Result run(TinyMachine::Plan plan, std::vector<sys::ExpectationConfig> expectations = {},
+           sim::Picos limit = sim::kNever) {
   experiment::RunOptions options;
   options.scenario = "tiny";
   options.version = "test";
   options.seed = 9;
   options.time_limit = limit;
   options.expectations = std::move(expectations);
-  return experiment::run(std::move(options), [&](sim::Context& c, sim::EngineMode m) { return std::make_unique<TinyMachine>(c, m, plan); });
+  return experiment::run(std::move(options),
+                         [&](sim::Context& c, sim::EngineMode m) { return std::make_unique<TinyMachine>(c, m, plan); });
 }
 sys::ExpectationConfig expect(const std::string& at, Json equals) {
   sys::ExpectationConfig e;
@@ -105,14 +107,38 @@ sys::ExpectationConfig expect(const std::string& at, Json equals) {
 TEST(Run, TheResultHasEveryDocumentedField) {
   const Result r = run({}, {expect("/workloads/0/wc_status/SUCCESS", 100)});
   const Json j = experiment::to_json(r);
-  for (const char* at : {"/schema", "/scenario", "/version", "/seed", "/sim_time_ns", "/verdict", "/workloads/0/name", "/workloads/0/op",
-                         "/workloads/0/messages", "/workloads/0/bytes", "/workloads/0/latency_ns/min", "/workloads/0/latency_ns/mean",
-                         "/workloads/0/latency_ns/p50", "/workloads/0/latency_ns/p99", "/workloads/0/latency_ns/p999",
-                         "/workloads/0/latency_ns/max", "/workloads/0/bandwidth_gbps", "/workloads/0/message_rate_mpps",
-                         "/workloads/0/wc_status/SUCCESS", "/workloads/0/breakdown_ns/0/stage", "/workloads/0/breakdown_ns/0/mean",
-                         "/workloads/0/breakdown_ns/0/p50", "/async_events", "/counters", "/utilisation", "/bottleneck/resource",
-                         "/expectations/0/met", "/simulator/events", "/simulator/wall_s", "/simulator/cpu_s",
-                         "/simulator/messages_per_cpu_s", "/simulator/peak_rss_bytes"})
+  for (const char* at : {"/schema",
+                         "/scenario",
+                         "/version",
+                         "/seed",
+                         "/sim_time_ns",
+                         "/verdict",
+                         "/workloads/0/name",
+                         "/workloads/0/op",
+                         "/workloads/0/messages",
+                         "/workloads/0/bytes",
+                         "/workloads/0/latency_ns/min",
+                         "/workloads/0/latency_ns/mean",
+                         "/workloads/0/latency_ns/p50",
+                         "/workloads/0/latency_ns/p99",
+                         "/workloads/0/latency_ns/p999",
+                         "/workloads/0/latency_ns/max",
+                         "/workloads/0/bandwidth_gbps",
+                         "/workloads/0/message_rate_mpps",
+                         "/workloads/0/wc_status/SUCCESS",
+                         "/workloads/0/breakdown_ns/0/stage",
+                         "/workloads/0/breakdown_ns/0/mean",
+                         "/workloads/0/breakdown_ns/0/p50",
+                         "/async_events",
+                         "/counters",
+                         "/utilisation",
+                         "/bottleneck/resource",
+                         "/expectations/0/met",
+                         "/simulator/events",
+                         "/simulator/wall_s",
+                         "/simulator/cpu_s",
+                         "/simulator/messages_per_cpu_s",
+                         "/simulator/peak_rss_bytes"})
     EXPECT_NE(j.at(at), nullptr) << at;
   EXPECT_EQ(*j.at("/schema"), Json("rdmasim-result/1"));
   EXPECT_EQ(*j.at("/verdict"), Json("ok"));
@@ -154,7 +180,8 @@ TEST(Run, AnUnmetExpectationExitsOne) {
   const Result r = run({}, {expect("/workloads/0/messages", 101)});
   EXPECT_FALSE(r.expectations.at(0).met);
   EXPECT_EQ(experiment::exit_code(r), 1);
-  EXPECT_THAT(experiment::to_table(r), HasSubstr("NOT MET           /workloads/0/messages: expected 101, got 100 (-1)"));
+  EXPECT_THAT(experiment::to_table(r),
+              HasSubstr("NOT MET           /workloads/0/messages: expected 101, got 100 (-1)"));
 }
 
 TEST(Run, ADeadlockExitsFourUnlessExpected) {
@@ -206,15 +233,19 @@ TEST(Table, ShowsLatencyRatesStatusesAndTheSumOfTheBreakdown) {
   const std::string t = experiment::to_table(run({}));
   EXPECT_THAT(t, HasSubstr("hosts             a, b\n"));
   EXPECT_THAT(t, HasSubstr("WC statuses       SUCCESS 100\n"));
-  EXPECT_THAT(t, HasSubstr("one way                    500.001       504.501       504.001       509.001       509.001       509.001\n"));
-  EXPECT_THAT(t, HasSubstr("cpu_post                  300.000   59.5%       300.000  ##############################\n"));
+  EXPECT_THAT(t, HasSubstr("one way                    500.001       504.501       504.001       509.001       509.001 "
+                           "      509.001\n"));
+  EXPECT_THAT(t,
+              HasSubstr("cpu_post                  300.000   59.5%       300.000  ##############################\n"));
   EXPECT_THAT(t, HasSubstr("sum                       504.001  100.0%       504.501\n"));
   EXPECT_EQ(t.find(" \n"), std::string::npos);
 }
 
 TEST(Progress, ShowsShareAndTimeLeft) {
-  EXPECT_EQ(experiment::progress_text(1250_us, 500, 1000, 3.0), "[##########..........]  50 %  1.250 ms simulated, 500 of 1000 messages, 3 s left");
-  EXPECT_EQ(experiment::progress_text(0_ps, 0, 1000, 3.0), "[....................]   0 %  0.000 ms simulated, 0 of 1000 messages");
+  EXPECT_EQ(experiment::progress_text(1250_us, 500, 1000, 3.0),
+            "[##########..........]  50 %  1.250 ms simulated, 500 of 1000 messages, 3 s left");
+  EXPECT_EQ(experiment::progress_text(0_ps, 0, 1000, 3.0),
+            "[....................]   0 %  0.000 ms simulated, 0 of 1000 messages");
   EXPECT_EQ(experiment::progress_text(1_ms, 7, 0, 3.0), "1.000 ms simulated, 7 messages");
 }
 

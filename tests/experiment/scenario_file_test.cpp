@@ -58,7 +58,8 @@ class ScenarioFile : public testing::Test {
   }
   Config load(const fs::path& file, std::vector<std::string> sets = {}) {
     sim::ConfigErrors errors;
-    document_ = sys::load_document(file, {std::move(sets)}, {{{"hosts", "host"}}, {"part", "hosts", "host"}}, sim::to_json(Config{}), errors);
+    document_ = sys::load_document(file, {std::move(sets)}, {{{"hosts", "host"}}, {"part", "hosts", "host"}},
+                                   sim::to_json(Config{}), errors);
     Config config;
     if (errors.empty()) sim::read_config(document_.root, config, errors);
     if (!errors.empty()) throw sim::ConfigFailure(std::move(errors));
@@ -79,7 +80,8 @@ class ScenarioFile : public testing::Test {
 };
 
 TEST_F(ScenarioFile, BaseProfileScenarioAndFlagsWinInThatOrder) {
-  write("profiles/base.json", R"({"description": "b", "part": {"latency": "1 us", "ways": 1}, "hosts": [{"name": "x"}]})");
+  write("profiles/base.json",
+        R"({"description": "b", "part": {"latency": "1 us", "ways": 1}, "hosts": [{"name": "x"}]})");
   write("profiles/p.json", R"({"base": "base", "part": {"ways": 2}})");
   const auto f = write("deep/s.json", R"({"$schema": "x", "profile": "p", "part": {"ways": 3}})");
   Config c = load(f);
@@ -96,7 +98,9 @@ TEST_F(ScenarioFile, BaseProfileScenarioAndFlagsWinInThatOrder) {
 }
 
 TEST_F(ScenarioFile, ElementsInheritFromTheTemplateBesideThem) {
-  const auto f = write("s.json", R"({"host": {"part": {"ways": 8}}, "hosts": [{"name": "a"}, {"name": "b", "part": {"latency": "2 ns"}}]})");
+  const auto f =
+      write("s.json",
+            R"({"host": {"part": {"ways": 8}}, "hosts": [{"name": "a"}, {"name": "b", "part": {"latency": "2 ns"}}]})");
   const Config c = load(f, {"hosts.1.part.ways=16"});
   EXPECT_EQ(c.hosts[0].part.ways, 8u);
   EXPECT_EQ(c.hosts[1].part.ways, 16u);
@@ -113,13 +117,16 @@ TEST_F(ScenarioFile, ADocumentWithoutTheListGetsTheUsualNumberOfElements) {
 }
 
 TEST_F(ScenarioFile, AMistakeInTheTemplateIsToldOnce) {
-  EXPECT_EQ(errors(write("s.json", R"({"host": {"part": {"ways": 0}}})")), path("s.json") + ":1:28: hosts.0.part.ways: out of range: expected 1 to 64, got 0\n");
+  EXPECT_EQ(errors(write("s.json", R"({"host": {"part": {"ways": 0}}})")),
+            path("s.json") + ":1:28: hosts.0.part.ways: out of range: expected 1 to 64, got 0\n");
 }
 
 TEST_F(ScenarioFile, AProfileHoldsNothingButSectionsOfAMachine) {
   write("profiles/p.json", R"({"prat": {}, "part": {}})");
   EXPECT_EQ(errors(write("s.json", R"({"profile": "p"})")),
-            path("profiles/p.json") + ":1:2: a profile has no section \"prat\"; did you mean \"part\"? (it describes a machine: \"part\", \"hosts\" or \"host\")\n");
+            path("profiles/p.json") +
+                ":1:2: a profile has no section \"prat\"; did you mean \"part\"? (it describes a machine: \"part\", "
+                "\"hosts\" or \"host\")\n");
 }
 
 TEST_F(ScenarioFile, AMistakeIsShownInTheFileOrFlagThatMadeIt) {
@@ -127,9 +134,10 @@ TEST_F(ScenarioFile, AMistakeIsShownInTheFileOrFlagThatMadeIt) {
   const auto f = write("s.json", "{\"profile\": \"p\",\n \"part\": {\"latncy\": \"1 ns\"}}");
   EXPECT_EQ(errors(f, {"part.latency=5", "hosts.7.name=z"}),
             "--set hosts.7.name=z: hosts: has 2 elements; there is no element 7\n");
-  EXPECT_EQ(errors(f, {"part.latency=5"}), "--set part.latency=5: part.latency: expected a time with its unit such as \"250 ns\", got the number 5\n" +
-                                              path("profiles/p.json") + ":2:20: part.ways: out of range: expected 1 to 64, got 65\n" + path("s.json") +
-                                              ":2:11: part: unknown key \"latncy\"; did you mean \"latency\"?\n");
+  EXPECT_EQ(errors(f, {"part.latency=5"}),
+            "--set part.latency=5: part.latency: expected a time with its unit such as \"250 ns\", got the number 5\n" +
+                path("profiles/p.json") + ":2:20: part.ways: out of range: expected 1 to 64, got 65\n" +
+                path("s.json") + ":2:11: part: unknown key \"latncy\"; did you mean \"latency\"?\n");
 }
 
 TEST_F(ScenarioFile, CyclesAreRefusedWithTheChain) {
@@ -137,14 +145,18 @@ TEST_F(ScenarioFile, CyclesAreRefusedWithTheChain) {
   write("profiles/b.json", R"({"base": "c"})");
   write("profiles/c.json", R"({"base": "a"})");
   const auto f = write("s.json", R"({"profile": "a"})");
-  EXPECT_THAT(errors(f), HasSubstr("profiles/c.json:1:10: base: profiles inherit from each other in a circle: a -> b -> c -> a"));
+  EXPECT_THAT(errors(f),
+              HasSubstr("profiles/c.json:1:10: base: profiles inherit from each other in a circle: a -> b -> c -> a"));
 }
 
 TEST_F(ScenarioFile, AMissingProfileNamesTheOnesThereAre) {
   write("profiles/connectx5.json", "{}");
-  EXPECT_THAT(errors(write("s.json", R"({"profile": "conectx5"})")),
-              testing::AllOf(HasSubstr("s.json:1:13: profile: there is no profile \"conectx5\"; did you mean \"connectx5\"?"), HasSubstr("connectx5")));
-  EXPECT_THAT(errors(write("s.json", R"({"profile": 5})")), HasSubstr("profile: expected the name of a profile, got the number 5"));
+  EXPECT_THAT(
+      errors(write("s.json", R"({"profile": "conectx5"})")),
+      testing::AllOf(HasSubstr("s.json:1:13: profile: there is no profile \"conectx5\"; did you mean \"connectx5\"?"),
+                     HasSubstr("connectx5")));
+  EXPECT_THAT(errors(write("s.json", R"({"profile": 5})")),
+              HasSubstr("profile: expected the name of a profile, got the number 5"));
   EXPECT_THAT(errors(write("s.json", R"({"profile": "./x.json"})")), HasSubstr("profile: there is no file "));
   EXPECT_THAT(errors(write("s.json", "[]")), HasSubstr("s.json:1:1: expected an object, got a list"));
 }

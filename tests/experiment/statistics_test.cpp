@@ -11,7 +11,8 @@ namespace {
 using experiment::LatencyRecorder;
 using sim::Picos;
 
-sim::Journey journey(sim::MsgId id, Picos start, std::initializer_list<std::int64_t> stages, std::uint32_t flow = 0, std::uint32_t bytes = 8) {
+sim::Journey journey(sim::MsgId id, Picos start, std::initializer_list<std::int64_t> stages, std::uint32_t flow = 0,
+                     std::uint32_t bytes = 8) {
   sim::Journey j;
   j.id = id;
   j.flow = flow;

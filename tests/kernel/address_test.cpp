@@ -13,7 +13,8 @@ namespace {
 TEST(Gid, Ipv4MappedAndLinkLocal) {
   EXPECT_EQ(kernel::to_string(*kernel::gid_of_ipv4("10.0.0.1")), "0000:0000:0000:0000:0000:ffff:0a00:0001");
   EXPECT_EQ(kernel::to_string(kernel::link_local_gid(0x0200'0000'0001ULL)), "fe80:0000:0000:0000:0000:00ff:fe00:0001");
-  for (const char* bad : {"", "10.0.0", "10.0.0.256", "10.0.0.1x", "10..0.1", "10.0.0.1.2", "host"}) EXPECT_FALSE(kernel::gid_of_ipv4(bad)) << bad;
+  for (const char* bad : {"", "10.0.0", "10.0.0.256", "10.0.0.1x", "10..0.1", "10.0.0.1.2", "host"})
+    EXPECT_FALSE(kernel::gid_of_ipv4(bad)) << bad;
 }
 
 TEST(Gid, TableHoldsBothRoceVersionsOfEachAddress) {

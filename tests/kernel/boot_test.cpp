@@ -8,9 +8,10 @@ using namespace test;
 TEST(Boot, CommandsInTheOrderOfTheProbe) {
   Machine m;
   m.run([] {});
-  const std::vector<std::uint16_t> head{prm::kEnableHca, prm::kQueryIssi, prm::kSetIssi, prm::kQueryPages, prm::kManagePages,
-                                        prm::kManagePages, prm::kQueryHcaCap, prm::kInitHca, prm::kAllocUar, prm::kCreateEq,
-                                        prm::kCreateEq, prm::kCreateEq, prm::kCreateEq};
+  const std::vector<std::uint16_t> head{prm::kEnableHca,   prm::kQueryIssi,   prm::kSetIssi,     prm::kQueryPages,
+                                        prm::kManagePages, prm::kManagePages, prm::kQueryHcaCap, prm::kInitHca,
+                                        prm::kAllocUar,    prm::kCreateEq,    prm::kCreateEq,    prm::kCreateEq,
+                                        prm::kCreateEq};
   ASSERT_GE(m.device.opcodes.size(), head.size());
   EXPECT_TRUE(std::equal(head.begin(), head.end(), m.device.opcodes.begin()));
   EXPECT_EQ(m.device.icm_pages.size(), 600U);
@@ -52,7 +53,8 @@ TEST(Boot, RegistrationInItsRealOrderAndNoDeviceBefore) {  // S-DEV-7
   Machine m;
   using S = kernel::RegistrationStep;
   m.run([] {});
-  EXPECT_EQ(m.kernel->registration(), (std::vector<S>{S::name, S::query, S::caches, S::views, S::registered, S::clients, S::uevent}));
+  EXPECT_EQ(m.kernel->registration(),
+            (std::vector<S>{S::name, S::query, S::caches, S::views, S::registered, S::clients, S::uevent}));
 }
 
 TEST(Boot, SourceAddressesAreGivenToTheDevice) {
@@ -80,7 +82,8 @@ TEST(Sysfs, WhatLibibverbsReads) {
     auto& p = *m.process;
     EXPECT_EQ(p.sysfs_read("/sys/class/infiniband_verbs/abi_version"), "6\n");
     EXPECT_EQ(p.sysfs_read("/sys/class/infiniband_verbs/uverbs0/ibdev"), "mlx5_0\n");
-    EXPECT_EQ(p.sysfs_read("/sys/class/infiniband_verbs/uverbs0/device/modalias"), "pci:v000015B3d00001017sv000015B3sd00000008bc02sc00i00\n");
+    EXPECT_EQ(p.sysfs_read("/sys/class/infiniband_verbs/uverbs0/device/modalias"),
+              "pci:v000015B3d00001017sv000015B3sd00000008bc02sc00i00\n");
     EXPECT_EQ(p.sysfs_read("/sys/class/infiniband/mlx5_0/node_guid"), "0200:00ff:fe00:0001\n");
     EXPECT_EQ(p.sysfs_read("/sys/class/infiniband/mlx5_0/fw_ver"), "16.35.2000\n");
     EXPECT_EQ(p.sysfs_read("/sys/class/infiniband/mlx5_0/ports/1/gids/3"), "0000:0000:0000:0000:0000:ffff:0a00:0001\n");
@@ -161,7 +164,7 @@ TEST(Context, CommandHeaderErrors) {
       std::uint64_t response;
     } c{{IB_USER_VERBS_CMD_ALLOC_PD, 4, 2}, reinterpret_cast<std::uint64_t>(out)};
     EXPECT_EQ(v.p.write(v.fd, &c, 4), -EINVAL);
-    EXPECT_EQ(v.p.write(v.fd, &c, 12), -EINVAL);       // length is not what the header says
+    EXPECT_EQ(v.p.write(v.fd, &c, 12), -EINVAL);  // length is not what the header says
     c.hdr.out_words = 0;
     EXPECT_EQ(v.p.write(v.fd, &c, 16), -ENOSPC);
     c.hdr = {IB_USER_VERBS_CMD_CREATE_SRQ, 4, 2};

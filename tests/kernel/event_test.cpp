@@ -32,17 +32,25 @@ TEST(Event, TimeFromInterruptToReaderIsTheSumOfTheConfiguredSteps) {
     cpu::Thread& t = cpu::current();
     t.sync();
     posted = t.now() + sim::Picos{50'000'000};
-    struct Arg { Machine* m; std::uint32_t cqn; } arg{&m, cq.cqn};
-    m.context.scheduler.at(posted, [](void* a, std::uint64_t) {
-      auto* x = static_cast<Arg*>(a);
-      x->m->device.post_completion(x->cqn, {});
-    }, &arg);
+    struct Arg {
+      Machine* m;
+      std::uint32_t cqn;
+    } arg{&m, cq.cqn};
+    m.context.scheduler.at(
+        posted,
+        [](void* a, std::uint64_t) {
+          auto* x = static_cast<Arg*>(a);
+          x->m->device.post_completion(x->cqn, {});
+        },
+        &arg);
     EXPECT_EQ(read_event(c, c.chan), 0xabcdU);
     returned = t.now();
   });
   const auto& i = m.kernel->config().interrupt;
   const auto& s = m.kernel->config().syscall;
-  EXPECT_EQ((returned - posted).n, (i.irq_entry + i.eqe + i.eq_rearm + i.tasklet_delay + i.comp_handler + i.wake_up + i.context_switch + s.event_read + s.exit).n);
+  EXPECT_EQ((returned - posted).n, (i.irq_entry + i.eqe + i.eq_rearm + i.tasklet_delay + i.comp_handler + i.wake_up +
+                                    i.context_switch + s.event_read + s.exit)
+                                       .n);
 }
 
 TEST(Event, MessageIsHandedOnInTheEventStage) {
@@ -257,7 +265,8 @@ TEST(Async, EventsOfObjectsAndPorts) {  // S-AE-1, S-AE-2
     m.device.post_async(prm::kEventCommEst, 0x999);  // nobody's
     const auto fd = static_cast<int>(c.context.base().async_fd);
     ib_uverbs_async_event_desc e{};
-    const std::pair<std::uint64_t, std::uint32_t> expected[] = {{0xc, IBV_EVENT_CQ_ERR}, {0xd, IBV_EVENT_QP_FATAL}, {0xd, IBV_EVENT_QP_ACCESS_ERR}};
+    const std::pair<std::uint64_t, std::uint32_t> expected[] = {
+        {0xc, IBV_EVENT_CQ_ERR}, {0xd, IBV_EVENT_QP_FATAL}, {0xd, IBV_EVENT_QP_ACCESS_ERR}};
     for (const auto& [element, type] : expected) {
       ASSERT_EQ(c.p.read(fd, &e, sizeof e), 16);
       EXPECT_EQ(e.element, element);

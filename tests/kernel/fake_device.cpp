@@ -39,8 +39,12 @@ void FakeDevice::mmio_write(memory::Phys bus, std::span<const std::byte> bytes, 
     return;
   }
   switch (offset) {
-    case prm::kInitCmdqAddrHigh: queue_high_ = prm::be32(word); return;
-    case prm::kInitCmdqAddrLow: queue_ = {std::uint64_t{queue_high_} << 32 | (prm::be32(word) & 0xfffff000U)}; return;
+    case prm::kInitCmdqAddrHigh:
+      queue_high_ = prm::be32(word);
+      return;
+    case prm::kInitCmdqAddrLow:
+      queue_ = {std::uint64_t{queue_high_} << 32 | (prm::be32(word) & 0xfffff000U)};
+      return;
     case prm::kInitCmdDoorbell:
       for (unsigned slot = 0; slot < 32; ++slot)
         if ((prm::be32(word) >> slot & 1) != 0) {
@@ -48,7 +52,8 @@ void FakeDevice::mmio_write(memory::Phys bus, std::span<const std::byte> bytes, 
           context_.scheduler.after<&FakeDevice::execute>(command_time, this, slot);
         }
       return;
-    default: break;
+    default:
+      break;
   }
   uar_write(static_cast<std::uint32_t>(offset / prm::kUarPageSize), offset % prm::kUarPageSize, bytes);
 }
@@ -73,18 +78,22 @@ void FakeDevice::mmio_read(memory::Phys, unsigned, void (*fn)(void*, std::uint64
     void* ctx;
   };
   auto* r = new Read{fn, ctx};
-  context_.scheduler.after(sim::Picos{500'000}, [](void* p, std::uint64_t) {
-    auto* read = static_cast<Read*>(p);
-    read->fn(read->ctx, 0);
-    delete read;
-  }, r);
+  context_.scheduler.after(
+      sim::Picos{500'000},
+      [](void* p, std::uint64_t) {
+        auto* read = static_cast<Read*>(p);
+        read->fn(read->ctx, 0);
+        delete read;
+      },
+      r);
 }
 
 void FakeDevice::raise(Eq& eq, sim::trace::Cause cause) {
   if (!eq.armed) return;
   eq.armed = false;
   const std::uint32_t* entry = &msix_[eq.vector * 4];
-  if ((entry[3] & 1) == 0 && sink != nullptr) sink->interrupt(entry[0] | std::uint64_t{entry[1]} << 32, entry[2], cause);
+  if ((entry[3] & 1) == 0 && sink != nullptr)
+    sink->interrupt(entry[0] | std::uint64_t{entry[1]} << 32, entry[2], cause);
 }
 
 void FakeDevice::post_eqe(std::uint32_t eqn, prm::Eqe eqe, sim::trace::Cause cause) {
@@ -197,7 +206,10 @@ std::uint8_t FakeDevice::modify_qp(std::uint16_t opcode, const std::vector<std::
   if (it == qps.end()) return prm::kCmdBadRes;
   std::byte* qpc = it->second.data();
   const std::uint32_t state = prm::get(qpc, prm::kQpcState);
-  struct Arc { std::uint16_t opcode; std::uint32_t from, to; };
+  struct Arc {
+    std::uint16_t opcode;
+    std::uint32_t from, to;
+  };
   constexpr Arc kArcs[] = {{prm::kRst2Init, prm::kQpRst, prm::kQpInit}, {prm::kInit2Init, prm::kQpInit, prm::kQpInit},
                            {prm::kInit2Rtr, prm::kQpInit, prm::kQpRtr}, {prm::kRtr2Rts, prm::kQpRtr, prm::kQpRts},
                            {prm::kRts2Rts, prm::kQpRts, prm::kQpRts},   {prm::kSqerr2Rts, prm::kQpSqer, prm::kQpRts},
@@ -233,28 +245,45 @@ std::uint8_t FakeDevice::run(std::vector<std::byte>& in, std::vector<std::byte>&
     return std::uint8_t{prm::kCmdOk};
   };
   const auto context_of = [&](std::size_t at, std::size_t n) {
-    return std::vector<std::byte>(in.begin() + static_cast<std::ptrdiff_t>(at), in.begin() + static_cast<std::ptrdiff_t>(at + n));
+    return std::vector<std::byte>(in.begin() + static_cast<std::ptrdiff_t>(at),
+                                  in.begin() + static_cast<std::ptrdiff_t>(at + n));
   };
   const auto erased = [](std::size_t n) { return n != 0 ? std::uint8_t{prm::kCmdOk} : std::uint8_t{prm::kCmdBadRes}; };
   switch (opcode) {
-    case prm::kEnableHca: case prm::kQueryIssi: case prm::kSetIssi: case prm::kInitHca: case prm::kModifyCq: return prm::kCmdOk;
-    case prm::kQueryPages: prm::set(out.data(), prm::kPagesOutCount, icm_wanted); return prm::kCmdOk;
+    case prm::kEnableHca:
+    case prm::kQueryIssi:
+    case prm::kSetIssi:
+    case prm::kInitHca:
+    case prm::kModifyCq:
+      return prm::kCmdOk;
+    case prm::kQueryPages:
+      prm::set(out.data(), prm::kPagesOutCount, icm_wanted);
+      return prm::kCmdOk;
     case prm::kManagePages:
       for (const std::uint64_t page : page_list(in, prm::kPagesInPas)) icm_pages.push_back(page);
       return prm::kCmdOk;
-    case prm::kQueryHcaCap: return query_caps(out);
+    case prm::kQueryHcaCap:
+      return query_caps(out);
     case prm::kSetRoceAddress:
-      std::memcpy(roce_addresses[prm::get(in.data(), prm::kRoceAddressIndex)].data(), in.data() + prm::kRoceAddressGid, 16);
+      std::memcpy(roce_addresses[prm::get(in.data(), prm::kRoceAddressIndex)].data(), in.data() + prm::kRoceAddressGid,
+                  16);
       return prm::kCmdOk;
-    case prm::kAllocUar: uars.insert(next_uar_); return give(next_uar_++);
-    case prm::kDeallocUar: return erased(uars.erase(object));
-    case prm::kAllocPd: pds.insert(next_pd_); return give(next_pd_++);
-    case prm::kDeallocPd: return erased(pds.erase(object));
+    case prm::kAllocUar:
+      uars.insert(next_uar_);
+      return give(next_uar_++);
+    case prm::kDeallocUar:
+      return erased(uars.erase(object));
+    case prm::kAllocPd:
+      pds.insert(next_pd_);
+      return give(next_pd_++);
+    case prm::kDeallocPd:
+      return erased(pds.erase(object));
     case prm::kCreateMkey:
       mkeys[next_mkey_] = context_of(prm::kMkcOffset, prm::kMkcSize);
       mkey_pages[next_mkey_] = page_list(in, prm::kCreateMkeyPas);
       return give(next_mkey_++);
-    case prm::kDestroyMkey: return erased(mkeys.erase(object));
+    case prm::kDestroyMkey:
+      return erased(mkeys.erase(object));
     case prm::kCreateEq: {
       Eq& e = eqs[next_eqn_];
       e.log_size = prm::get(in.data() + prm::kEqcOffset, prm::kEqcLogSize);
@@ -264,22 +293,35 @@ std::uint8_t FakeDevice::run(std::vector<std::byte>& in, std::vector<std::byte>&
       prm::set(out.data(), prm::kOutEqn, next_eqn_++);
       return prm::kCmdOk;
     }
-    case prm::kCreateCq: cqs[next_cqn_] = context_of(prm::kCqcOffset, prm::kCqcSize); return give(next_cqn_++);
-    case prm::kDestroyCq: return erased(cqs.erase(object));
+    case prm::kCreateCq:
+      cqs[next_cqn_] = context_of(prm::kCqcOffset, prm::kCqcSize);
+      return give(next_cqn_++);
+    case prm::kDestroyCq:
+      return erased(cqs.erase(object));
     case prm::kCreateQp:
       qps[next_qpn_] = context_of(prm::kQpcOffset, prm::kQpcSize);
       qp_pages[next_qpn_] = page_list(in, prm::kCreateQpPas);
       return give(next_qpn_++);
-    case prm::kDestroyQp: return erased(qps.erase(object));
+    case prm::kDestroyQp:
+      return erased(qps.erase(object));
     case prm::kQueryQp: {
       const auto it = qps.find(object);
       if (it == qps.end()) return prm::kCmdBadRes;
       std::memcpy(out.data() + prm::kQpcOffset, it->second.data(), prm::kQpcSize);
       return prm::kCmdOk;
     }
-    case prm::kRst2Init: case prm::kInit2Init: case prm::kInit2Rtr: case prm::kRtr2Rts: case prm::kRts2Rts:
-    case prm::kSqerr2Rts: case prm::kSqd2Rts: case prm::kQp2Err: case prm::kQp2Rst: return modify_qp(opcode, in);
-    default: return prm::kCmdBadOp;
+    case prm::kRst2Init:
+    case prm::kInit2Init:
+    case prm::kInit2Rtr:
+    case prm::kRtr2Rts:
+    case prm::kRts2Rts:
+    case prm::kSqerr2Rts:
+    case prm::kSqd2Rts:
+    case prm::kQp2Err:
+    case prm::kQp2Rst:
+      return modify_qp(opcode, in);
+    default:
+      return prm::kCmdBadOp;
   }
 }
 

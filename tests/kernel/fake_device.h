@@ -37,7 +37,8 @@ struct FakeIommu : iommu::IommuControl {
     memory::Phys table = *root;
     for (unsigned level = iommu::kLevels; level-- > 0;) {
       std::uint64_t entry;
-      memory.read(table + std::uint64_t{iommu::table_index(at, level)} * 8, std::as_writable_bytes(std::span(&entry, 1)));
+      memory.read(table + std::uint64_t{iommu::table_index(at, level)} * 8,
+                  std::as_writable_bytes(std::span(&entry, 1)));
       if ((entry & iommu::kPteRead) == 0) return std::nullopt;
       table = {entry & iommu::kPteAddress};
     }
@@ -80,16 +81,16 @@ class FakeDevice : public pcie::MmioPort {
 
   pcie::InterruptSink* sink = nullptr;
   std::map<std::uint32_t, Eq> eqs;
-  std::map<std::uint32_t, std::vector<std::byte>> cqs, qps, mkeys;      // contexts by number
+  std::map<std::uint32_t, std::vector<std::byte>> cqs, qps, mkeys;  // contexts by number
   std::map<std::uint32_t, std::vector<std::uint64_t>> qp_pages, mkey_pages;
-  std::map<std::uint32_t, std::uint32_t> qp_opt_mask;                   // of the last state change
+  std::map<std::uint32_t, std::uint32_t> qp_opt_mask;  // of the last state change
   std::set<std::uint32_t> pds, uars;
   std::map<std::uint32_t, std::array<std::uint8_t, 16>> roce_addresses;
-  std::vector<std::uint16_t> opcodes;                                   // in order of execution
-  std::map<std::uint16_t, std::uint8_t> fail;                           // next command with that opcode ends with that status
+  std::vector<std::uint16_t> opcodes;          // in order of execution
+  std::map<std::uint16_t, std::uint8_t> fail;  // next command with that opcode ends with that status
   std::vector<std::uint64_t> icm_pages;
   std::vector<UarWrite> uar_writes;
-  std::vector<std::vector<std::byte>> last_input = {};                  // inputs, in order of execution
+  std::vector<std::vector<std::byte>> last_input = {};  // inputs, in order of execution
   std::uint32_t icm_wanted = 600;
   std::uint32_t comp_vectors = 4;
   sim::Picos command_time{sim::Picos{5'000'000}};
@@ -112,7 +113,8 @@ class FakeDevice : public pcie::MmioPort {
   std::uint32_t queue_high_ = 0;
   memory::Iova queue_{};
   std::array<std::uint32_t, prm::kMsixVectors * 4> msix_{};
-  std::uint32_t next_cqn_ = 0x40, next_qpn_ = 0x100, next_mkey_ = 0x10, next_pd_ = 1, next_uar_ = prm::kFirstUar, next_eqn_ = 1;
+  std::uint32_t next_cqn_ = 0x40, next_qpn_ = 0x100, next_mkey_ = 0x10, next_pd_ = 1, next_uar_ = prm::kFirstUar,
+                next_eqn_ = 1;
 };
 
 }  // namespace test

@@ -54,14 +54,17 @@ struct Machine {
     return *programs.back();
   }
   void run() {
-    kernel->on_ready([](void* m) {
-      auto* self = static_cast<Machine*>(m);
-      for (auto& t : self->programs) t->start(self->context.now());
-    }, this);
+    kernel->on_ready(
+        [](void* m) {
+          auto* self = static_cast<Machine*>(m);
+          for (auto& t : self->programs) t->start(self->context.now());
+        },
+        this);
     kernel->start({});
     ASSERT_EQ(engine.run(), sim::Outcome::quiescent);
     ASSERT_TRUE(kernel->ready()) << kernel->boot_error();
-    for (auto& t : programs) EXPECT_TRUE(t->finished()) << t->name() << " waits for: " << t->program_thread().wait_reason();
+    for (auto& t : programs)
+      EXPECT_TRUE(t->finished()) << t->name() << " waits for: " << t->program_thread().wait_reason();
   }
   /// One program, run to its end.
   void run(std::function<void()> body) {
@@ -98,7 +101,8 @@ struct Verbs {
   template <class Cmd, class Resp>
   long send(std::uint32_t command, Cmd cmd, Resp* resp) {
     std::byte message[sizeof(ib_uverbs_cmd_hdr) + sizeof cmd];
-    const ib_uverbs_cmd_hdr hdr{command, sizeof message / 4, static_cast<std::uint16_t>(resp != nullptr ? sizeof *resp / 4 : 0)};
+    const ib_uverbs_cmd_hdr hdr{command, sizeof message / 4,
+                                static_cast<std::uint16_t>(resp != nullptr ? sizeof *resp / 4 : 0)};
     const auto at = reinterpret_cast<std::uint64_t>(resp);
     if (resp != nullptr) std::memcpy(static_cast<void*>(&cmd), &at, sizeof at);
     std::memcpy(message, &hdr, sizeof hdr);
@@ -107,7 +111,9 @@ struct Verbs {
     return r == static_cast<long>(sizeof message) ? 0 : r;
   }
   template <class Cmd>
-  long send(std::uint32_t command, Cmd cmd) { return send(command, cmd, static_cast<std::uint64_t*>(nullptr)); }
+  long send(std::uint32_t command, Cmd cmd) {
+    return send(command, cmd, static_cast<std::uint64_t*>(nullptr));
+  }
 
   Joined<ib_uverbs_get_context_resp, mlx5_ib_alloc_ucontext_resp> context;
   int open(std::uint32_t total = 16, std::uint32_t low = 4) {
@@ -126,8 +132,11 @@ struct Verbs {
     pdn = r.mlx5().pdn;
     return static_cast<int>(e);
   }
-  int dealloc_pd(std::uint32_t h) { return static_cast<int>(send(IB_USER_VERBS_CMD_DEALLOC_PD, ib_uverbs_dealloc_pd{h})); }
-  int reg_mr(std::uint32_t pd, const void* at, std::uint64_t n, std::uint64_t iova, std::uint32_t access, ib_uverbs_reg_mr_resp& r) {
+  int dealloc_pd(std::uint32_t h) {
+    return static_cast<int>(send(IB_USER_VERBS_CMD_DEALLOC_PD, ib_uverbs_dealloc_pd{h}));
+  }
+  int reg_mr(std::uint32_t pd, const void* at, std::uint64_t n, std::uint64_t iova, std::uint32_t access,
+             ib_uverbs_reg_mr_resp& r) {
     ib_uverbs_reg_mr c{};
     c.start = reinterpret_cast<std::uint64_t>(at);
     c.length = n;
@@ -138,18 +147,24 @@ struct Verbs {
   }
   int dereg_mr(std::uint32_t h) { return static_cast<int>(send(IB_USER_VERBS_CMD_DEREG_MR, ib_uverbs_dereg_mr{h})); }
   int channel() {
-    struct { ib_uverbs_create_comp_channel_resp r; std::uint32_t pad; } r{};
+    struct {
+      ib_uverbs_create_comp_channel_resp r;
+      std::uint32_t pad;
+    } r{};
     const auto e = send(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, ib_uverbs_create_comp_channel{}, &r);
     return e != 0 ? static_cast<int>(e) : static_cast<int>(r.r.fd);
   }
-  struct Cq { std::uint32_t handle = 0, cqe = 0, cqn = 0; };
+  struct Cq {
+    std::uint32_t handle = 0, cqe = 0, cqn = 0;
+  };
   int create_cq(Cq& cq, std::uint32_t cqe = 15, int channel_fd = -1, std::uint64_t user = 0, std::uint32_t vector = 0) {
     Joined<ib_uverbs_create_cq, mlx5_ib_create_cq> c;
     c.base().user_handle = user;
     c.base().cqe = cqe;
     c.base().comp_vector = vector;
     c.base().comp_channel = channel_fd;
-    c.mlx5().buf_addr = reinterpret_cast<std::uint64_t>(m.user.alloc(std::max<std::size_t>(4096, std::size_t{cqe} * 128)));
+    c.mlx5().buf_addr =
+        reinterpret_cast<std::uint64_t>(m.user.alloc(std::max<std::size_t>(4096, std::size_t{cqe} * 128)));
     c.mlx5().db_addr = dbr();
     c.mlx5().cqe_size = 64;
     Joined<ib_uverbs_create_cq_resp, mlx5_ib_create_cq_resp> r;
@@ -165,7 +180,9 @@ struct Verbs {
     if (out != nullptr) *out = r;
     return static_cast<int>(e);
   }
-  struct Qp { std::uint32_t handle = 0, qpn = 0, bfreg = 0; };
+  struct Qp {
+    std::uint32_t handle = 0, qpn = 0, bfreg = 0;
+  };
   int create_qp(Qp& qp, std::uint32_t pd, std::uint32_t send_cq, std::uint32_t recv_cq, ibv_qp_type type = IBV_QPT_RC,
                 std::uint64_t user = 0) {
     Joined<ib_uverbs_create_qp, mlx5_ib_create_qp> c;
@@ -191,7 +208,10 @@ struct Verbs {
   int destroy_qp(std::uint32_t h, ib_uverbs_destroy_qp_resp* out = nullptr) {
     ib_uverbs_destroy_qp c{};
     c.qp_handle = h;
-    struct { ib_uverbs_destroy_qp_resp r; std::uint32_t pad; } r{};
+    struct {
+      ib_uverbs_destroy_qp_resp r;
+      std::uint32_t pad;
+    } r{};
     const auto e = send(IB_USER_VERBS_CMD_DESTROY_QP, c, &r);
     if (out != nullptr) *out = r.r;
     return static_cast<int>(e);

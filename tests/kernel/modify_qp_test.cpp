@@ -34,7 +34,8 @@ void try_all_pairs(ibv_qp_type type) {
   m.device.command_time = sim::Picos{1'000'000};
   m.run([&] {
     Fixture f(m);
-    constexpr ibv_qp_state kStates[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR};
+    constexpr ibv_qp_state kStates[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
+                                        IBV_QPS_SQD,   IBV_QPS_SQE,  IBV_QPS_ERR};
     for (const ibv_qp_state from : kStates)
       for (const ibv_qp_state to : kStates) {
         const auto qp = f.make(type, from);
@@ -90,7 +91,10 @@ TEST(ModifyQp, ContextOfInitToRtrAndRtrToRts) {
     auto c = Verbs::good();
     c.qp_state = IBV_QPS_RTS;
     c.max_rd_atomic = 12;
-    ASSERT_EQ(f.modify(qp.handle, c, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC), 0);
+    ASSERT_EQ(f.modify(qp.handle, c,
+                       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                           IBV_QP_MAX_QP_RD_ATOMIC),
+              0);
     qpc = m.device.qps.at(qp.qpn).data();
     EXPECT_EQ(prm::get(qpc, prm::kQpcNextSendPsn), 0x222222U);
     EXPECT_EQ(prm::get(qpc, prm::kQpcLogSraMax), 4U);  // S-QP-30
@@ -108,7 +112,10 @@ TEST(ModifyQp, NoReadServiceWithoutDestinationDepth) {  // S-QP-29
     auto c = Verbs::good();
     c.qp_state = IBV_QPS_RTR;
     c.max_dest_rd_atomic = 0;
-    ASSERT_EQ(f.modify(qp.handle, c, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
+    ASSERT_EQ(f.modify(qp.handle, c,
+                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+              0);
     EXPECT_EQ(prm::get(m.device.qps.at(qp.qpn).data(), prm::kQpcRre), 0U);
     EXPECT_EQ(prm::get(m.device.qps.at(qp.qpn).data(), prm::kQpcRwe), 1U);
   });
@@ -123,15 +130,19 @@ TEST(ModifyQp, ValueChecks) {  // S-QP-20 … S-QP-28
     const auto bad = [&](ibv_qp_state from, std::uint32_t mask, auto change) {
       const auto qp = f.make(IBV_QPT_RC, from);
       auto c = Verbs::good();
-      c.qp_state = static_cast<std::uint8_t>(from == IBV_QPS_RESET ? IBV_QPS_INIT : from == IBV_QPS_INIT ? IBV_QPS_RTR : IBV_QPS_RTS);
+      c.qp_state = static_cast<std::uint8_t>(from == IBV_QPS_RESET  ? IBV_QPS_INIT
+                                             : from == IBV_QPS_INIT ? IBV_QPS_RTR
+                                                                    : IBV_QPS_RTS);
       change(c);
       const auto before = m.device.opcodes.size();
       EXPECT_EQ(f.modify(qp.handle, c, mask | IBV_QP_STATE), -EINVAL);
       EXPECT_EQ(m.device.opcodes.size(), before);
     };
     const std::uint32_t init = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-    const std::uint32_t rtr = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-    const std::uint32_t rts = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+    const std::uint32_t rtr = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    const std::uint32_t rts =
+        IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
     using C = ib_uverbs_modify_qp;
     bad(IBV_QPS_RESET, init, [](C& c) { c.port_num = 0; });
     bad(IBV_QPS_RESET, init, [](C& c) { c.port_num = 2; });
@@ -156,7 +167,7 @@ TEST(ModifyQp, ValueChecks) {  // S-QP-20 … S-QP-28
     c.qp_state = IBV_QPS_INIT;
     c.qkey = 0x80000000;
     EXPECT_EQ(f.modify(ud.handle, c, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), -EPERM);  // S-QP-26
-    EXPECT_EQ(f.modify(ud.handle, c, IBV_QP_STATE | 1U << 25), -EOPNOTSUPP);                                   // S-QP-15
+    EXPECT_EQ(f.modify(ud.handle, c, IBV_QP_STATE | 1U << 25), -EOPNOTSUPP);                                  // S-QP-15
   });
 }
 
@@ -182,7 +193,10 @@ TEST(ModifyQp, UnknownNeighbourTimesOut) {
     c.dest.dgid[15] = 77;
     c.qp_state = IBV_QPS_RTR;
     const sim::Picos before = cpu::current().now();
-    EXPECT_EQ(f.modify(qp.handle, c, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), -ETIMEDOUT);
+    EXPECT_EQ(f.modify(qp.handle, c,
+                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+              -ETIMEDOUT);
     EXPECT_GE((cpu::current().now() - before).n, 1'000'000'000'000);
     EXPECT_EQ(f.query(qp.handle).qp_state, IBV_QPS_INIT);
   });

@@ -73,7 +73,8 @@ TEST(Objects, A1_CqSizes) {
   Machine m;
   m.run([&] {
     Objects o(m);
-    const std::pair<std::uint32_t, std::uint32_t> sizes[] = {{1, 1}, {100, 127}, {127, 127}, {128, 255}, {65535, 65535}};
+    const std::pair<std::uint32_t, std::uint32_t> sizes[] = {
+        {1, 1}, {100, 127}, {127, 127}, {128, 255}, {65535, 65535}};
     for (const auto& [asked, given] : sizes) {
       Verbs::Cq cq;
       ASSERT_EQ(o.create_cq(cq, asked), 0) << asked;
@@ -84,8 +85,8 @@ TEST(Objects, A1_CqSizes) {
     EXPECT_EQ(o.create_cq(cq, 0), -EINVAL);
     EXPECT_EQ(o.create_cq(cq, 65536), -EINVAL);
     EXPECT_EQ(o.create_cq(cq, 0xffffffffU), -EINVAL);
-    EXPECT_EQ(o.create_cq(cq, 15, -1, 0, 2), -EINVAL);   // comp_vector = num_comp_vectors
-    EXPECT_EQ(o.create_cq(cq, 15, o.fd), -EINVAL);       // not a completion channel
+    EXPECT_EQ(o.create_cq(cq, 15, -1, 0, 2), -EINVAL);  // comp_vector = num_comp_vectors
+    EXPECT_EQ(o.create_cq(cq, 15, o.fd), -EINVAL);      // not a completion channel
     EXPECT_EQ(o.create_cq(cq, 15, static_cast<int>(o.context.base().async_fd)), -EINVAL);
     EXPECT_EQ(o.create_cq(cq, 15, 99), -EINVAL);
   });
@@ -120,11 +121,11 @@ TEST(Mr, A66_Errors) {
     EXPECT_EQ(o.reg_mr(o.pd, buf, 4096, at, IBV_ACCESS_REMOTE_ATOMIC, r), -EINVAL);
     EXPECT_EQ(o.reg_mr(o.pd, buf, 4096, at, 1U << 12, r), -EINVAL);
     EXPECT_EQ(o.reg_mr(o.pd, buf, 4096, at, IBV_ACCESS_ON_DEMAND, r), -EOPNOTSUPP);
-    EXPECT_EQ(o.reg_mr(o.pd, buf, 4096, at + 1, 0, r), -EINVAL);       // page offsets differ
+    EXPECT_EQ(o.reg_mr(o.pd, buf, 4096, at + 1, 0, r), -EINVAL);  // page offsets differ
     EXPECT_EQ(o.reg_mr(99, buf, 4096, at, 0, r), -EINVAL);
     EXPECT_EQ(o.reg_mr(o.pd, buf, 0, at, 0, r), -EINVAL);
     EXPECT_EQ(o.reg_mr(o.pd, buf, ~0ULL, at, 0, r), -EINVAL);
-    EXPECT_EQ(o.reg_mr(o.pd, buf, 15 * 4096, at, 0, r), -ENOMEM);      // RLIMIT_MEMLOCK, the CQ holds two pages
+    EXPECT_EQ(o.reg_mr(o.pd, buf, 15 * 4096, at, 0, r), -ENOMEM);  // RLIMIT_MEMLOCK, the CQ holds two pages
     EXPECT_EQ(o.reg_mr(o.pd, reinterpret_cast<void*>(0x5000'0000'0000ULL), 4096, 0x5000'0000'0000ULL, 0, r), -EFAULT);
     m.device.fail[prm::kCreateMkey] = prm::kCmdNoRes;
     const auto pinned = m.user.pinned_pages();
@@ -132,7 +133,7 @@ TEST(Mr, A66_Errors) {
     EXPECT_EQ(o.reg_mr(o.pd, buf, 4096, at, 0, r), -ENOMEM);
     EXPECT_EQ(m.user.pinned_pages(), pinned);
     EXPECT_EQ(m.kernel->dma().pages_mapped(), mapped);
-    EXPECT_EQ(o.dealloc_pd(o.pd), 0);                                   // nothing was left behind
+    EXPECT_EQ(o.dealloc_pd(o.pd), 0);  // nothing was left behind
   });
 }
 
@@ -162,7 +163,7 @@ TEST(Mr, A68_FourDifferentAddresses) {
     EXPECT_EQ((std::set<std::uint64_t>{a, b, d, p}.size()), 4U);
     const std::uint32_t old_key = r.lkey;
     ASSERT_EQ(o.dereg_mr(r.mr_handle), 0);
-    EXPECT_FALSE(m.iommu.translate({d}));   // unmapped, S-MR-31
+    EXPECT_FALSE(m.iommu.translate({d}));  // unmapped, S-MR-31
     EXPECT_GE(m.iommu.invalidated, 3U);
     ASSERT_EQ(o.reg_mr(o.pd, buf, 8192, b, 0, r), 0);
     EXPECT_NE(r.lkey & 0xff, old_key & 0xff);  // S-MR-4

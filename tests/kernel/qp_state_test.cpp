@@ -13,11 +13,13 @@ namespace {
 using kernel::modify_allowed;
 using kernel::transition;
 
-constexpr std::array<ibv_qp_state, 7> kStates{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR};
+constexpr std::array<ibv_qp_state, 7> kStates{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
+                                              IBV_QPS_SQD,   IBV_QPS_SQE,  IBV_QPS_ERR};
 constexpr std::array<ibv_qp_type, 3> kTypes{IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
 // S-QP-3, row = from, column = to, in the order of kStates.
-constexpr std::array<const char*, 7> kMatrix{"XX.....", "XXX...X", "X..X..X", "X..XX.X", "X..XX.X", "X..X..X", "X.....X"};
+constexpr std::array<const char*, 7> kMatrix{"XX.....", "XXX...X", "X..X..X", "X..XX.X",
+                                             "X..XX.X", "X..X..X", "X.....X"};
 
 TEST(QpState, A10_MatrixOfAllPairsForEachType) {
   for (const ibv_qp_type type : kTypes)
@@ -43,7 +45,8 @@ TEST(QpState, A11_EachRequiredBitIsNeededAndEachForeignBitIsRefused) {
           const bool known = (b & (base | m->optional)) != 0;
           bool expected = known;
           if (b == IBV_QP_CUR_STATE) expected = known && from >= IBV_QPS_RTR && from <= IBV_QPS_SQE;
-          EXPECT_EQ(modify_allowed(type, from, to, base | b), expected) << "type " << type << " " << from << "->" << to << " with bit " << bit;
+          EXPECT_EQ(modify_allowed(type, from, to, base | b), expected)
+              << "type " << type << " " << from << "->" << to << " with bit " << bit;
         }
       }
 }
@@ -86,8 +89,11 @@ TEST(QpState, OnlySqdHasTransitionsWithoutDeviceCommand) {  // S-QP-6
 TEST(QpState, DeviceTakesOnlyOptionalAttributes) {
   namespace prm = hca::prm;
   const std::uint32_t access = prm::kOptRre | prm::kOptRae | prm::kOptRwe;
-  EXPECT_EQ(kernel::device_opt_mask(IBV_QPT_RC, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_AV | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), access);
-  EXPECT_EQ(kernel::device_opt_mask(IBV_QPT_RC, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_MIN_RNR_TIMER | IBV_QP_TIMEOUT), prm::kOptRnrTimeout);
+  EXPECT_EQ(kernel::device_opt_mask(IBV_QPT_RC, IBV_QPS_INIT, IBV_QPS_RTR,
+                                    IBV_QP_AV | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+            access);
+  EXPECT_EQ(kernel::device_opt_mask(IBV_QPT_RC, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_MIN_RNR_TIMER | IBV_QP_TIMEOUT),
+            prm::kOptRnrTimeout);
   EXPECT_EQ(kernel::device_opt_mask(IBV_QPT_UC, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QP_ACCESS_FLAGS), prm::kOptRwe);
   EXPECT_EQ(kernel::device_opt_mask(IBV_QPT_RC, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_ACCESS_FLAGS), 0U);
 }

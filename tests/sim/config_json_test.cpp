@@ -75,23 +75,22 @@ TEST(ParseJson, TheMessageDoesNotRepeatTheTextReadSoFar) {
 
 TEST(ParseJson, DuplicateKeysAreAllReported) {
   const std::string e = error_of("{\"a\": 1,\n \"a\": 2, \"o\": {\"a\": 1,\n \"a\": 3}}");
-  EXPECT_EQ(e, "t.json:2:2: duplicate key \"a\" (first at line 1)\nt.json:3:2: duplicate key \"a\" (first at line 2)\n");
+  EXPECT_EQ(e,
+            "t.json:2:2: duplicate key \"a\" (first at line 1)\nt.json:3:2: duplicate key \"a\" (first at line 2)\n");
 }
 
 TEST(ParseJson, BytesThatAreNotUtf8AreLocated) {
   EXPECT_THAT(error_of("{\n \"a\": \"\xff\"}"), HasSubstr("t.json:2:8: not UTF-8 text (byte 0xff)"));
-  EXPECT_THAT(error_of("{\"a\": \"\xc0\x80\"}"), HasSubstr("t.json:1:8: not UTF-8"));       // overlong
-  EXPECT_THAT(error_of("{\"a\": \"\xed\xa0\x80\"}"), HasSubstr("t.json:1:8: not UTF-8"));   // surrogate
-  EXPECT_THAT(error_of("\xff\xfe{\0}\0"), HasSubstr("t.json:1:1: not UTF-8"));              // UTF-16
+  EXPECT_THAT(error_of("{\"a\": \"\xc0\x80\"}"), HasSubstr("t.json:1:8: not UTF-8"));      // overlong
+  EXPECT_THAT(error_of("{\"a\": \"\xed\xa0\x80\"}"), HasSubstr("t.json:1:8: not UTF-8"));  // surrogate
+  EXPECT_THAT(error_of("\xff\xfe{\0}\0"), HasSubstr("t.json:1:1: not UTF-8"));             // UTF-16
 }
 
 TEST(ParseJson, DeepNestingIsRefused) {
   EXPECT_THAT(error_of(std::string(1'000'000, '[')), HasSubstr("t.json:1:101: nested more than 100 levels deep"));
 }
 
-TEST(ParseJson, EmptyTextIsRefused) {
-  EXPECT_THAT(error_of(" \n"), HasSubstr("t.json: is empty"));
-}
+TEST(ParseJson, EmptyTextIsRefused) { EXPECT_THAT(error_of(" \n"), HasSubstr("t.json: is empty")); }
 
 TEST(LoadJson, WhatCannotBeReadIsReportedWithThePath) {
   EXPECT_THAT(file_error("/nonexistent/x.json"), HasSubstr("/nonexistent/x.json: cannot be read: No such file"));
@@ -107,8 +106,11 @@ TEST(LoadJson, AHundredMegabyteFileIsRefusedUnread) {
 }
 
 TEST(Json, PrintsAndReadsBackTheSameValue) {
-  const Json j = parsed(R"({"i": -3, "u": 18446744073709551615, "d": 0.1, "s": "a\u0001\"\\\né", "n": null, "b": [true, []], "o": {}})");
-  EXPECT_EQ(j.compact(), R"({"i": -3, "u": 18446744073709551615, "d": 0.1, "s": "a\u0001\"\\\né", "n": null, "b": [true, []], "o": {}})");
+  const Json j = parsed(
+      R"({"i": -3, "u": 18446744073709551615, "d": 0.1, "s": "a\u0001\"\\\né", "n": null, "b": [true, []], "o": {}})");
+  EXPECT_EQ(
+      j.compact(),
+      R"({"i": -3, "u": 18446744073709551615, "d": 0.1, "s": "a\u0001\"\\\né", "n": null, "b": [true, []], "o": {}})");
   EXPECT_EQ(parsed(j.dump(10)), j);
   EXPECT_EQ(parsed("{\"a\":[1,2],\"b\":3}").dump(12), "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": 3\n}");
 }
@@ -153,7 +155,8 @@ TEST(ApplySet, ValuesAreJsonOrElseStrings) {
   EXPECT_EQ(set(j, "text=\"12\""), "");
   EXPECT_EQ(set(j, "empty="), "");
   EXPECT_EQ(set(j, "a\\.b=1"), "");
-  EXPECT_EQ(j, parsed(R"({"hosts": [{"x": "250 ns"}, {"x": 7}], "new": {"deep": {"key": true}}, "list": [1, 2], "text": "12",
+  EXPECT_EQ(
+      j, parsed(R"({"hosts": [{"x": "250 ns"}, {"x": 7}], "new": {"deep": {"key": true}}, "list": [1, 2], "text": "12",
                           "empty": "", "a.b": 1})"));
   EXPECT_EQ(j.at("/hosts/1/x")->origin.text(), "--set hosts.1.x=7");
 }

@@ -10,7 +10,8 @@ enum class Mode { off, translated };
 }
 template <>
 struct sim::EnumNames<Mode> {
-  static constexpr std::array<std::pair<Mode, std::string_view>, 2> values{{{Mode::off, "off"}, {Mode::translated, "translated"}}};
+  static constexpr std::array<std::pair<Mode, std::string_view>, 2> values{
+      {{Mode::off, "off"}, {Mode::translated, "translated"}}};
 };
 
 namespace {
@@ -82,9 +83,12 @@ std::string errors_of(std::string_view text, Everything* out = nullptr) {
 
 TEST(ReadConfig, EveryTypeIsRead) {
   Everything e;
-  ASSERT_EQ(errors_of(R"({"limit": "3 ms", "size": "1 KiB", "on": false, "small": 64, "offset": -7, "ratio": 1, "name": "n",
+  ASSERT_EQ(
+      errors_of(R"({"limit": "3 ms", "size": "1 KiB", "on": false, "small": 64, "offset": -7, "ratio": 1, "name": "n",
     "mode": "translated", "list": [3], "links": [{"latency": "1.5 ns"}, {}], "by_name": {"up": {"rate": "25 Gb/s"}},
-    "timeout": "2 us", "anything": [1, "a"], "link": {"rate": "10 Gbps"}, "ways": 8, "need": "y"})", &e), "");
+    "timeout": "2 us", "anything": [1, "a"], "link": {"rate": "10 Gbps"}, "ways": 8, "need": "y"})",
+                &e),
+      "");
   EXPECT_EQ(e.limit.n, 3'000'000'000);
   EXPECT_EQ(e.size.n, 1024u);
   EXPECT_FALSE(e.on);
@@ -113,8 +117,10 @@ TEST(ReadConfig, AllMistakesOfAFileAreReportedInTheOrderOfTheText) {
             "t.json:3:12: link: unknown key \"latncy\"; did you mean \"latency\"?\n"
             "t.json:3:38: link.rate: expected a rate with its unit such as \"100 Gb/s\", got the number 100\n"
             "t.json:4:12: small: out of range: expected 1 to 64, got 65\n"
-            "t.json:5:11: mode: expected \"off\" or \"translated\", got the string \"translatd\"; did you mean \"translated\"?\n"
-            "t.json:6:29: links.1.latency: cannot read the string \"250\": unit missing; expected a time with its unit such as \"250 ns\"\n"
+            "t.json:5:11: mode: expected \"off\" or \"translated\", got the string \"translatd\"; did you mean "
+            "\"translated\"?\n"
+            "t.json:6:29: links.1.latency: cannot read the string \"250\": unit missing; expected a time with its unit "
+            "such as \"250 ns\"\n"
             "t.json:7:11: ways: must be a power of two\n");
 }
 
@@ -133,9 +139,11 @@ TEST(ReadConfig, WrongTypesSayWhatWasExpected) {
   EXPECT_THAT(error("\"link\": []"), HasSubstr("link: expected an object, got a list"));
   EXPECT_THAT(error("\"size\": \"32 B\""), HasSubstr("size: out of range: expected 64 B to 1 MiB, got 32 B"));
   EXPECT_THAT(error("\"size\": \"4 KB\""), HasSubstr("unknown unit \"KB\""));
-  EXPECT_THAT(error("\"link\": {\"latency\": \"2 ms\"}"), HasSubstr("link.latency: out of range: expected 0 ps to 1 ms, got 2 ms"));
+  EXPECT_THAT(error("\"link\": {\"latency\": \"2 ms\"}"),
+              HasSubstr("link.latency: out of range: expected 0 ps to 1 ms, got 2 ms"));
   EXPECT_THAT(error("\"link\": {\"latency\": \"-2 ns\"}"), HasSubstr("link.latency: cannot read"));
-  EXPECT_THAT(error("\"by_name\": {\"a.b\": {\"x\": 1}}"), HasSubstr("by_name.a\\.b: unknown key \"x\"; known here: latency, rate"));
+  EXPECT_THAT(error("\"by_name\": {\"a.b\": {\"x\": 1}}"),
+              HasSubstr("by_name.a\\.b: unknown key \"x\"; known here: latency, rate"));
   EXPECT_THAT(error("\"link\": {\"latency\": \"never\"}"), HasSubstr("link.latency: cannot read"));
 }
 
@@ -145,7 +153,8 @@ TEST(ReadConfig, AMissingRequiredFieldIsReportedAtItsObject) {
 
 TEST(ToJson, EffectiveValuesReadBackTheSame) {
   Everything e;
-  ASSERT_EQ(errors_of(R"({"need": "y", "links": [{}], "timeout": "1 us", "by_name": {"k": {"latency": "5 ns"}}})", &e), "");
+  ASSERT_EQ(errors_of(R"({"need": "y", "links": [{}], "timeout": "1 us", "by_name": {"k": {"latency": "5 ns"}}})", &e),
+            "");
   const Json j = sim::to_json(e);
   EXPECT_EQ(*j.find("limit"), Json("never"));
   EXPECT_EQ(*j.at("/link/latency"), Json("150 ns"));

@@ -39,15 +39,19 @@ struct Box {
 
 TEST(ListParameters, NamesEachLeafWithTypeDefaultAndRange) {
   std::vector<std::string> lines;
-  for (const sim::Parameter& p : sim::list_parameters(sim::describe_config<Box>())) lines.push_back(p.path + "|" + p.type + "|" + p.initial + "|" + p.range);
-  EXPECT_THAT(lines, testing::ElementsAre("name|string||", "port.lanes|integer|4|1 to 16", "port.latency|time|2 ns|0 ps to 1 us", "ports|list of object|[]|",
-                                          "ports[].lanes|integer|4|1 to 16", "ports[].latency|time|2 ns|0 ps to 1 us", "limits|map of name to integer|{}|0 to 9",
-                                          "cache|size|absent|", "timeout|time|never|"));
+  for (const sim::Parameter& p : sim::list_parameters(sim::describe_config<Box>()))
+    lines.push_back(p.path + "|" + p.type + "|" + p.initial + "|" + p.range);
+  EXPECT_THAT(lines, testing::ElementsAre("name|string||", "port.lanes|integer|4|1 to 16",
+                                          "port.latency|time|2 ns|0 ps to 1 us", "ports|list of object|[]|",
+                                          "ports[].lanes|integer|4|1 to 16", "ports[].latency|time|2 ns|0 ps to 1 us",
+                                          "limits|map of name to integer|{}|0 to 9", "cache|size|absent|",
+                                          "timeout|time|never|"));
 }
 
 TEST(MarkdownReference, HasASectionPerMemberAndEscapesBars) {
   const std::string text = sim::markdown_reference(sim::describe_config<Box>(), "Box", "About.");
-  EXPECT_THAT(text, HasSubstr("# Box\n\nAbout.\n\n## name\n\n| path | type | default | range | meaning | provenance |\n"));
+  EXPECT_THAT(text,
+              HasSubstr("# Box\n\nAbout.\n\n## name\n\n| path | type | default | range | meaning | provenance |\n"));
   EXPECT_THAT(text, HasSubstr("| `port.lanes` | integer | 4 | 1 to 16 | lanes \\| links | spec: base spec 4.2 |\n"));
   EXPECT_THAT(text, HasSubstr("| `name` | string |  |  | its name | required |\n"));
 }

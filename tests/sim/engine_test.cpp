@@ -31,7 +31,8 @@ struct Tick {
 
 TEST_P(EngineTest, SyncLetsEverythingUpToTheLocalTimeHappenFirst) {
   Tick tick{&log, &ctx.scheduler};
-  for (std::uint64_t i = 1; i <= 3; ++i) ctx.scheduler.at<&Tick::at>(Picos{static_cast<std::int64_t>(i) * 10}, &tick, i);
+  for (std::uint64_t i = 1; i <= 3; ++i)
+    ctx.scheduler.at<&Tick::at>(Picos{static_cast<std::int64_t>(i) * 10}, &tick, i);
   ProgramThread* t = nullptr;
   t = &engine.spawn("p", 0, [&] {
     note("start", t->now());

@@ -88,7 +88,8 @@ TEST(Journeys, ThousandsUnderWayAtOnceKeepTheirOwnTimes) {
   for (int i = 0; i < 200'000; ++i) {
     now += Picos{rng.below(1000)};
     if (live.size() < 20'000 && rng.chance(0.55)) {
-      live.push_back(journeys.begin(now, static_cast<std::uint32_t>(live.size()), 0, static_cast<std::uint32_t>(now.n)));
+      live.push_back(
+          journeys.begin(now, static_cast<std::uint32_t>(live.size()), 0, static_cast<std::uint32_t>(now.n)));
     } else if (!live.empty()) {
       const std::size_t k = rng.below(static_cast<std::uint32_t>(live.size()));
       journeys.mark(live[k], Stage::wire, now - Picos{1});

@@ -36,8 +36,10 @@ class AgainstMultimap {
 
  private:
   void add() {
-    const Picos t = scheduler_.now() + Picos{static_cast<std::int64_t>(
-                                           rng_.uniform() * static_cast<double>(spread_[rng_.below(static_cast<std::uint32_t>(spread_.size()))].n))};
+    const Picos t =
+        scheduler_.now() +
+        Picos{static_cast<std::int64_t>(
+            rng_.uniform() * static_cast<double>(spread_[rng_.below(static_cast<std::uint32_t>(spread_.size()))].n))};
     reference_.emplace(t, ++last_);  // equal keys keep their order of insertion
     scheduler_.at<&AgainstMultimap::on_event>(t, this, last_);
   }
@@ -63,8 +65,8 @@ TEST(Scheduler, OrderEqualsAMultimapAtTheEdgeOfTheWheel) {
   AgainstMultimap(4, {Picos{4096LL * 4096}, Picos{4095LL * 4096}, Picos{4097LL * 4096}}).run(20, 100'000);
 }
 TEST(Scheduler, OrderEqualsAMultimapWhenTheBucketWidthIsRetuned) {
-  AgainstMultimap(5, {1_ns}).run(1000, 200'000);   // gaps far below the first width
-  AgainstMultimap(6, {10_ms}).run(10, 200'000);    // gaps far above it
+  AgainstMultimap(5, {1_ns}).run(1000, 200'000);  // gaps far below the first width
+  AgainstMultimap(6, {10_ms}).run(10, 200'000);   // gaps far above it
   AgainstMultimap(7, {1_ns, 10_s}).run(500, 300'000);
 }
 TEST(Scheduler, OrderEqualsAMultimapForManyPending) { AgainstMultimap(8, {20_us, 1_ms}).run(20'000, 150'000); }

@@ -62,24 +62,24 @@ TEST_P(ParseTimeRefuses, WithTheReasonAndAnExample) {
   EXPECT_NE(p.error.find(GetParam().why), std::string::npos) << p.error;
   EXPECT_NE(p.error.find("expected a time with its unit such as \"250 ns\""), std::string::npos) << p.error;
 }
-INSTANTIATE_TEST_SUITE_P(Units, ParseTimeRefuses,
-                         testing::Values(Refused{"", "no number"}, Refused{"ns", "no number"}, Refused{"250", "unit missing"},
-                                         Refused{"250 ", "unit missing"}, Refused{"-5 ns", "no number"},
-                                         Refused{" 5 ns", "no number"}, Refused{". ns", "no number"},
-                                         Refused{"1e3 ns", "unknown unit \"e3 ns\""}, Refused{"5 nS", "unknown unit \"nS\""},
-                                         Refused{"5 ns ", "unknown unit"}, Refused{"1.2.3 ns", "unknown unit"},
-                                         Refused{"0.5 ps", "not a whole number of ps"},
-                                         Refused{"1.0001 ns", "not a whole number of ps"},
-                                         Refused{"5000000 s", "value too large"},
-                                         Refused{"99999999999999999999999999999999999 s", "number too long"},
-                                         Refused{"0.0000000000000000000001 s", "number too long"}));
+INSTANTIATE_TEST_SUITE_P(
+    Units, ParseTimeRefuses,
+    testing::Values(Refused{"", "no number"}, Refused{"ns", "no number"}, Refused{"250", "unit missing"},
+                    Refused{"250 ", "unit missing"}, Refused{"-5 ns", "no number"}, Refused{" 5 ns", "no number"},
+                    Refused{". ns", "no number"}, Refused{"1e3 ns", "unknown unit \"e3 ns\""},
+                    Refused{"5 nS", "unknown unit \"nS\""}, Refused{"5 ns ", "unknown unit"},
+                    Refused{"1.2.3 ns", "unknown unit"}, Refused{"0.5 ps", "not a whole number of ps"},
+                    Refused{"1.0001 ns", "not a whole number of ps"}, Refused{"5000000 s", "value too large"},
+                    Refused{"99999999999999999999999999999999999 s", "number too long"},
+                    Refused{"0.0000000000000000000001 s", "number too long"}));
 
 TEST(ParseTime, AHugeNumberNeverWrapsIntoASmallOne) {
   // 2^k seconds for every k up to where the text itself is refused.
   unsigned __int128 v = 1;
   for (int k = 0; k < 126; ++k, v *= 2) {
     std::string digits;
-    for (unsigned __int128 x = v; x != 0; x /= 10) digits.insert(digits.begin(), static_cast<char>('0' + static_cast<int>(x % 10)));
+    for (unsigned __int128 x = v; x != 0; x /= 10)
+      digits.insert(digits.begin(), static_cast<char>('0' + static_cast<int>(x % 10)));
     const auto p = parse_time(digits + " s");
     if (k <= 22) EXPECT_EQ(p.value.n, static_cast<std::int64_t>(v) * 1'000'000'000'000);
     else EXPECT_FALSE(p) << digits;

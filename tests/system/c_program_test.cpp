@@ -28,15 +28,17 @@ Outcome run_program(std::vector<std::string> arguments) {
     for (std::size_t i = 0; i < 2; ++i) {
       Host& host = run.cluster->host(i);
       Process& process = host.create_process();
-      host.create_thread(process, 0, "rc_pingpong", [&o, i, arguments, &process] {
-        std::vector<std::string> all = arguments;
-        all.insert(all.begin(), "rc_pingpong");
-        std::vector<char*> argv;
-        for (std::string& a : all) argv.push_back(a.data());
-        argv.push_back(nullptr);
-        o.code[i] = rdmasim_rc_pingpong_main(static_cast<int>(all.size()), argv.data());
-        process.os.exit();
-      }).start(t);
+      host.create_thread(process, 0, "rc_pingpong",
+                         [&o, i, arguments, &process] {
+                           std::vector<std::string> all = arguments;
+                           all.insert(all.begin(), "rc_pingpong");
+                           std::vector<char*> argv;
+                           for (std::string& a : all) argv.push_back(a.data());
+                           argv.push_back(nullptr);
+                           o.code[i] = rdmasim_rc_pingpong_main(static_cast<int>(all.size()), argv.data());
+                           process.os.exit();
+                         })
+          .start(t);
     }
   });
   EXPECT_EQ(run.run(), sim::Outcome::quiescent);
@@ -71,7 +73,9 @@ TEST(CProgram, SleepsOnTheCompletionChannel) {
 
 TEST(CProgram, UsesTheBuilders) { expect_success(run_program({"-n", "20", "-g", "3", "-c", "-N"}), 40); }
 
-TEST(CProgram, SendsMessagesOfManyPackets) { expect_success(run_program({"-n", "5", "-g", "3", "-c", "-s", "65536", "-m", "1024"}), 10); }
+TEST(CProgram, SendsMessagesOfManyPackets) {
+  expect_success(run_program({"-n", "5", "-g", "3", "-c", "-s", "65536", "-m", "1024"}), 10);
+}
 
 TEST(CProgram, RunsOverIpv6) { expect_success(run_program({"-n", "5", "-g", "1", "-c"}), 10); }
 

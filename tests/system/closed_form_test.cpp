@@ -57,8 +57,7 @@ struct Model {
     const std::uint32_t stores = 4 + 1 + 1 + (remote ? 3 : 0) + (inlined() ? 1 + pieces : 3);
     const auto& v = h.verbs;
     const auto& c = h.core;
-    Picos t =
-        v.post_send_call + v.post_send_wr + c.lock_cost + c.store_cost * stores + c.store_visible_after;
+    Picos t = v.post_send_call + v.post_send_wr + c.lock_cost + c.store_cost * stores + c.store_visible_after;
     t += c.load_cost * (8 * lines + pieces) + c.mmio_store_cost * (8 * lines);
     t += inlined() ? v.inline_copy_16b * ((size() + 15) / 16) : v.sge;
     return t;
@@ -106,8 +105,10 @@ struct Model {
           first_ready + h.hca.send.tx_pipeline + frame_time(kFrameOverhead + extra + pad(first)) + gap();
       tx_wait = sim::max(port_free - (payload + h.hca.send.tx_pipeline), Picos{0});
       // The responder takes the second packet when it has executed the first.
-      const Picos apart = payload + tx_wait + frame_time(kFrameOverhead + pad(second)) - first_ready - frame_time(kFrameOverhead + extra + pad(first));
-      const Picos first_execution = translate() + h.hca.receive.scatter + (w.is_write() ? h.hca.context.mpt_hit : Picos{0});
+      const Picos apart = payload + tx_wait + frame_time(kFrameOverhead + pad(second)) - first_ready -
+                          frame_time(kFrameOverhead + extra + pad(first));
+      const Picos first_execution =
+          translate() + h.hca.receive.scatter + (w.is_write() ? h.hca.context.mpt_hit : Picos{0});
       rx_wait = sim::max(first_execution - apart, Picos{0});
     }
     s[Stage::payload_dma] = payload;
@@ -143,7 +144,8 @@ struct Model {
       const Picos port_free =
           first_ready + h.hca.send.tx_pipeline + frame_time(kFrameOverhead + kAeth + pad(first)) + gap();
       tx_wait = sim::max(port_free - (payload + h.hca.send.tx_pipeline), Picos{0});
-      const Picos apart = payload + tx_wait + frame_time(kFrameOverhead + kAeth + pad(second)) - first_ready - frame_time(kFrameOverhead + kAeth + pad(first));
+      const Picos apart = payload + tx_wait + frame_time(kFrameOverhead + kAeth + pad(second)) - first_ready -
+                          frame_time(kFrameOverhead + kAeth + pad(first));
       rx_wait = sim::max(translate() + r.scatter - apart, Picos{0});
     }
     s[Stage::payload_dma] = payload;

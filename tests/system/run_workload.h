@@ -17,7 +17,8 @@ struct JourneyLog : sim::JourneySink {
 };
 
 struct Simulation {
-  explicit Simulation(const ScenarioConfig& scenario, sim::EngineMode mode = sim::EngineMode::run_ahead, bool reverse = false)
+  explicit Simulation(const ScenarioConfig& scenario, sim::EngineMode mode = sim::EngineMode::run_ahead,
+                      bool reverse = false)
       : context(scenario.seed), cluster(std::make_unique<Cluster>(context, scenario, mode, reverse)) {
     context.journeys.set_sink(&journeys);
     cluster->start();

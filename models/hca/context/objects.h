@@ -183,8 +183,9 @@ struct Qp {
   sim::Picos ack_deadline = sim::kNever, rnr_until{0}, next_wqe_at{0};
   bool timer_scheduled = false, rnr_waiting = false;
   bool read_gap_reported = false;  ///< lost READ data have been asked for again; nothing new has come since
-  std::uint32_t ack_req_interval = 1U << 8;  ///< packets between two acknowledgement requests inside a message (S-QP-32)
-  std::uint32_t rewinds = 0;       ///< grows when retransmission restarts: a flow in mid-message gives up
+  std::uint32_t ack_req_interval =
+      1U << 8;                ///< packets between two acknowledgement requests inside a message (S-QP-32)
+  std::uint32_t rewinds = 0;  ///< grows when retransmission restarts: a flow in mid-message gives up
   OutQueue requests;
   sim::Ring<RxPtr> rx_responses;
   bool taking_responses = false;  ///< a flow serves rx_responses
@@ -203,10 +204,10 @@ struct Qp {
   std::uint8_t max_dest_rd_atomic = 0;
   bool context_filling = false;  ///< a received packet waits for the QP context
   sim::Ring<RxPtr> rx_held;      ///< packets behind it
-  sim::Ring<RxPtr> rx;          ///< request packets
-  bool receiving = false;       ///< a flow serves rx
-  std::uint8_t rx_kind = 0xFF;  ///< operation in progress: opcode of its FIRST packet, 0xFF none
-  std::uint64_t rx_va = 0;      ///< WRITE: next address
+  sim::Ring<RxPtr> rx;           ///< request packets
+  bool receiving = false;        ///< a flow serves rx
+  std::uint8_t rx_kind = 0xFF;   ///< operation in progress: opcode of its FIRST packet, 0xFF none
+  std::uint64_t rx_va = 0;       ///< WRITE: next address
   std::uint32_t rx_rkey = 0, rx_left = 0, rx_bytes = 0;
   RqWqe rx_wqe;  ///< SEND: its receive WQE
   bool rx_wqe_valid = false;

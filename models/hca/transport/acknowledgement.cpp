@@ -21,7 +21,8 @@ sim::Flow Requester::take_responses(Qp& qp) {
   while (!qp.rx_responses.empty()) {
     RxPtr rx = qp.rx_responses.pop_front();
     const Psn psn = rx->bth().psn;
-    if (rx->packet->cause.critical) device_.context.journeys.mark(rx->packet->cause.msg, sim::Stage::receive, device_.context.now());
+    if (rx->packet->cause.critical)
+      device_.context.journeys.mark(rx->packet->cause.msg, sim::Stage::receive, device_.context.now());
     if (psn.behind(qp.unacked_psn) || !psn.behind(qp.next_psn)) {
       stale_.add();  // outside the outstanding window: a ghost
       continue;

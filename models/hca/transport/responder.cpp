@@ -51,7 +51,8 @@ sim::Flow Responder::serve(Qp& qp) {
 
 sim::Task<void> Responder::on_request(Qp& qp, RxPacket& rx) {
   const wire::OpcodeInfo& op = *rx.parsed.op;
-  if (rx.packet->cause.critical) device_.context.journeys.mark(rx.packet->cause.msg, sim::Stage::receive, device_.context.now());
+  if (rx.packet->cause.critical)
+    device_.context.journeys.mark(rx.packet->cause.msg, sim::Stage::receive, device_.context.now());
   if (!in_sequence(qp, rx)) co_return;  // PSN
   if (qp.state == QpState::rtr && !qp.comm_est_raised) {
     qp.comm_est_raised = true;
