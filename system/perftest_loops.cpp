@@ -124,7 +124,7 @@ std::uint64_t PerftestProgram::wait_completion(ibv_cq* cq) {
   }
 }
 
-void PerftestProgram::check_payload(const std::byte* at, bool) {
+void PerftestProgram::check_payload(const std::byte* at) {
   if (config_.verify && std::memcmp(at, pattern_, config_.size.n) != 0) ++workload_.record_.corrupted;
 }
 
@@ -138,7 +138,7 @@ void PerftestProgram::send_lat() {
       const std::uint64_t before = c.received;
       while (c.received == before && c.received < config_.iters && !error()) wait_completion(recv_cq_);
       if (error()) return;
-      check_payload(buffer_ + region_bytes(), false);
+      check_payload(buffer_ + region_bytes());
       std::memset(buffer_ + region_bytes(), 0, config_.size.n);
       if (c.receives_posted - c.received <= refill && c.receives_posted < config_.iters)
         post_receives(c,
@@ -202,7 +202,7 @@ void PerftestProgram::read_lat() {
     post(c, 1);
     if (c.posted % config_.cq_mod == 0 || c.posted == config_.iters) {
       while (c.completed < c.posted && !error()) wait_completion(send_cq_);
-      check_payload(buffer_ + region_bytes(), false);
+      check_payload(buffer_ + region_bytes());
     }
   }
 }
@@ -223,7 +223,7 @@ void PerftestProgram::stream() {
     }
     if (done < config_.qps && (full || poll(send_cq_) == 0)) wait_completion(send_cq_);
   }
-  if (config_.is_read() && !error()) check_payload(buffer_ + region_bytes(), false);
+  if (config_.is_read() && !error()) check_payload(buffer_ + region_bytes());
 }
 
 // Receives a stream of SENDs, keeping the receive queue filled.
@@ -240,7 +240,7 @@ void PerftestProgram::sink() {
       done += c.received == config_.iters;
     }
   }
-  check_payload(buffer_ + region_bytes(), true);
+  check_payload(buffer_ + region_bytes());
 }
 
 }  // namespace sys

@@ -53,7 +53,8 @@ class PerftestProgram {
   int poll(ibv_cq* cq);
   void wait_for_byte(std::uint8_t value);
   void mark_first_post();
-  void check_payload(const std::byte* at, bool from_client);
+  /// Counts a message whose bytes at `at` are not those that the peer sends.
+  void check_payload(const std::byte* at);
   bool error() const { return error_; }
 
   /// Distance from the send to the receive area: whole cache lines, so that neither disturbs the other.
