@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "hca/transport/transport_config.h"
 #include "sim/config.h"
 #include "sim/units.h"
 
@@ -17,6 +18,7 @@ struct CapabilityConfig {
   std::uint32_t log_max_qp_sz = 15, log_max_cq_sz = 22, log_max_srq_sz = 15;
   std::uint32_t log_max_ra_req = 4, log_max_ra_res = 4, log_max_msg = 30;
   std::uint32_t max_wqe_sz_sq = 1024, max_wqe_sz_rq = 512;
+  bool atomic = true;
   std::uint32_t comp_vectors = 4;
   std::uint32_t vendor_part_id = 4119;
   std::uint64_t node_guid = 0;
@@ -38,6 +40,7 @@ struct CapabilityConfig {
     v("log_max_msg", c.log_max_msg, "log2 of the longest message", p, sim::Range{12, 31});
     v("max_wqe_sz_sq", c.max_wqe_sz_sq, "bytes of the longest send WQE", p, sim::Range{192, 1024});
     v("max_wqe_sz_rq", c.max_wqe_sz_rq, "bytes of the longest receive WQE", p, sim::Range{16, 512});
+    v("atomic", c.atomic, "atomic operations, atomic among the QPs of this device", p);
     v("comp_vectors", c.comp_vectors, "completion vectors (MSI-X vectors beside the two for commands and async events)",
       sim::assumed("one per core of a small host"), sim::Range{1, 60});
     v("vendor_part_id", c.vendor_part_id, "PCI device id; perftest picks defaults by it", p, sim::Range{1, 65535});
@@ -198,6 +201,7 @@ struct HcaConfig {
   DmaConfig dma;
   SendConfig send;
   ReceiveConfig receive;
+  TransportConfig transport;
   CompletionConfig completion;
 
   template <class Self, class V>
@@ -210,6 +214,7 @@ struct HcaConfig {
     v("dma", c.dma, "DMA engine", part);
     v("send", c.send, "send scheduler and requester", part);
     v("receive", c.receive, "receive path and responder", part);
+    v("transport", c.transport, "reliable transport", part);
     v("completion", c.completion, "completion and event units", part);
   }
 };

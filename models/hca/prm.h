@@ -281,6 +281,8 @@ inline constexpr Field kAdsSl{36, 28, 4}, kAdsPort{36, 16, 8}, kAdsRmacHigh{36, 
 inline constexpr Field kAdsRmacLow{40, 0, 32};
 inline constexpr Field kQpcLogAckReqFreq{112, 28, 4}, kQpcLogSraMax{112, 21, 3}, kQpcRetryCount{112, 16, 3},
     kQpcRnrRetry{112, 13, 3};
+/// max_rd_atomic is 0, which log_sra_max cannot say: READs and atomics are refused. A reserved bit of real devices.
+inline constexpr Field kQpcNoReads{112, 19, 1};
 inline constexpr Field kQpcNextSendPsn{120, 0, 24}, kQpcCqnSnd{124, 0, 24}, kQpcLastAckedPsn{136, 0, 24};
 inline constexpr Field kQpcLogRraMax{144, 21, 3}, kQpcAtomicMode{144, 16, 4}, kQpcRre{144, 15, 1}, kQpcRwe{144, 14, 1},
     kQpcRae{144, 13, 1}, kQpcPageOffset{144, 6, 6};

@@ -17,6 +17,7 @@ inline constexpr Point rq_wqe_fetch{"hca.rq_wqe_fetch", Category::hca, Kind::spa
 inline constexpr Point wqe{"hca.wqe", Category::hca, Kind::span, {"qpn", "wqe", "opcode", "bytes"}};
 inline constexpr Point translate{"hca.translate", Category::hca, Kind::span, {"key", "va", "bytes"}};
 inline constexpr Point context_fill{"hca.context_fill", Category::hca, Kind::span, {"table", "index"}};
+inline constexpr Point atomic{"hca.atomic", Category::hca, Kind::span, {"address", "compare_swap"}};
 inline constexpr Point dma_read{"hca.dma_read", Category::hca, Kind::span, {}};
 inline constexpr Point tx{"hca.tx", Category::hca, Kind::span, {"qpn", "psn", "opcode", "bytes"}};
 inline constexpr Point rx{"hca.rx", Category::hca, Kind::span, {"qpn", "psn", "opcode", "bytes"}};

@@ -107,8 +107,11 @@ void set_numbers(const Qp& qp, const Change& change, const ib_uverbs_modify_qp& 
   if (given(IBV_QP_RNR_RETRY)) set(prm::kQpcRnrRetry, cmd.rnr_retry);
   if (given(IBV_QP_MIN_RNR_TIMER)) set(prm::kQpcMinRnrNak, cmd.min_rnr_timer);
   // Depths are stored as log2, rounded up (S-QP-30).
-  if (given(IBV_QP_MAX_QP_RD_ATOMIC) && cmd.max_rd_atomic != 0)
-    set(prm::kQpcLogSraMax, static_cast<std::uint32_t>(std::bit_width(cmd.max_rd_atomic - 1U)));
+  if (given(IBV_QP_MAX_QP_RD_ATOMIC)) {
+    if (cmd.max_rd_atomic != 0)
+      set(prm::kQpcLogSraMax, static_cast<std::uint32_t>(std::bit_width(cmd.max_rd_atomic - 1U)));
+    else set(prm::kQpcNoReads, 1);  // S-QP-30
+  }
   if (given(IBV_QP_MAX_DEST_RD_ATOMIC) && cmd.max_dest_rd_atomic != 0)
     set(prm::kQpcLogRraMax, static_cast<std::uint32_t>(std::bit_width(cmd.max_dest_rd_atomic - 1U)));
 }

@@ -176,7 +176,8 @@ int UverbsFile::query_qp(Io& io) {
   r.retry_cnt = static_cast<std::uint8_t>(get(prm::kQpcRetryCount));
   r.rnr_retry = static_cast<std::uint8_t>(get(prm::kQpcRnrRetry));
   r.min_rnr_timer = static_cast<std::uint8_t>(get(prm::kQpcMinRnrNak));
-  r.max_rd_atomic = static_cast<std::uint8_t>(1U << get(prm::kQpcLogSraMax));
+  r.max_rd_atomic =
+      get(prm::kQpcNoReads) != 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(1U << get(prm::kQpcLogSraMax));
   r.max_dest_rd_atomic = static_cast<std::uint8_t>(1U << get(prm::kQpcLogRraMax));
   r.sq_sig_all = qp.sq_sig_all ? 1 : 0;
   r.max_send_wr = qp.cap.max_send_wr;

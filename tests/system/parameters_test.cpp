@@ -337,7 +337,7 @@ std::string attributes() {
          {std::uint64_t{d.node_guid}, std::uint64_t{d.vendor_part_id}, std::uint64_t{d.max_mr_size}})
       append(out, "device", v);
     for (const int v : {d.max_qp, d.max_qp_wr, d.max_sge, d.max_cq, d.max_cqe, d.max_mr, d.max_pd, d.max_qp_rd_atom,
-                        d.max_qp_init_rd_atom, d.max_srq_wr, d.max_sge_rd})
+                        d.max_qp_init_rd_atom, d.max_srq_wr, d.max_sge_rd, static_cast<int>(d.atomic_cap)})
       append(out, "device", static_cast<std::uint64_t>(v));
     append(out, "vectors", static_cast<std::uint64_t>(c->num_comp_vectors));
   }
@@ -433,6 +433,7 @@ const std::map<std::string, std::string> kExempt{
     {"hosts.hca.completion.clock_period", "shows in CQE time stamps only; tests/hca/completion_test.cpp"},
     {"hosts.hca.uar.bf_assembly_timeout",
      "the provider never leaves a BlueFlame copy incomplete; tests/hca/uar_test.cpp"},
+    {"hosts.hca.transport.atomic_execute", "no workload has atomics; tests/system/atomics_test.cpp"},
     {"hosts.iommu.large_pages", "the kernel maps 4 KiB pages; tests/iommu/iommu_test.cpp"},
     {"hosts.iommu.fault_records", "needs several translation faults at once; tests/iommu/iommu_test.cpp"},
     {"hosts.kernel.driver.privileged", "Q_Keys belong to datagram QPs; tests/kernel/modify_qp_test.cpp"},
@@ -517,8 +518,9 @@ INSTANTIATE_TEST_SUITE_P(Blocks, NoDeadOption,
                          testing::Values("hosts.name", "hosts.cores", "hosts.core.", "hosts.memory",
                                          "hosts.root_complex", "hosts.pcie", "hosts.iommu", "hosts.hca.caps",
                                          "hosts.hca.uar", "hosts.hca.command", "hosts.hca.context", "hosts.hca.dma",
-                                         "hosts.hca.send", "hosts.hca.receive", "hosts.hca.completion", "hosts.kernel",
-                                         "hosts.verbs", "hosts.env", "fabric", "run", "workloads"),
+                                         "hosts.hca.send", "hosts.hca.receive", "hosts.hca.transport",
+                                         "hosts.hca.completion", "hosts.kernel", "hosts.verbs", "hosts.env", "fabric",
+                                         "run", "workloads"),
                          [](const auto& i) {
                            std::string name = i.param;
                            for (char& c : name)

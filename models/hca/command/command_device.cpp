@@ -29,7 +29,7 @@ CommandUnit::Status CommandUnit::query_hca_cap(Command& c) {
   prm::set(cap, prm::kCapMaxWqeSzRq, caps.max_wqe_sz_rq);
   prm::set(cap, prm::kCapLogMaxPd, caps.log_max_pd);
   prm::set(cap, prm::kCapNumPorts, 1);
-  prm::set(cap, prm::kCapAtomic, 0);
+  prm::set(cap, prm::kCapAtomic, caps.atomic ? 1 : 0);
   prm::set(cap, prm::kCapIgnoreOverrun, 1);
   prm::set(cap, prm::kCapModeration, 0);
   prm::set(cap, prm::kCapVendorPartId, caps.vendor_part_id);

@@ -152,6 +152,7 @@ bool CommandUnit::apply_qpc(Qp& qp, const std::byte* qpc, std::uint16_t opcode, 
   if (init || (optional & (prm::kOptRre | prm::kOptRwe | prm::kOptRae)) != 0) {
     qp.rre = prm::get(qpc, prm::kQpcRre) != 0;
     qp.rwe = prm::get(qpc, prm::kQpcRwe) != 0;
+    qp.rae = prm::get(qpc, prm::kQpcRae) != 0;
     copy(prm::kQpcRre);
     copy(prm::kQpcRwe);
     copy(prm::kQpcRae);
@@ -178,8 +179,8 @@ bool CommandUnit::apply_qpc(Qp& qp, const std::byte* qpc, std::uint16_t opcode, 
     qp.ack_timeout = static_cast<std::uint8_t>(prm::get(path, prm::kAdsAckTimeout));
     qp.retry_count = qp.retries_left = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcRetryCount));
     qp.rnr_retry = qp.rnr_left = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcRnrRetry));
-    qp.max_rd_atomic =
-        (optional & prm::kOptSraMax) != 0 || sra != 0 ? static_cast<std::uint8_t>(1U << sra) : std::uint8_t{1};
+    qp.max_rd_atomic = prm::get(qpc, prm::kQpcNoReads) != 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(1U << sra);
+    copy(prm::kQpcNoReads);
     qp.ack_req_interval = 1U << prm::get(qpc, prm::kQpcLogAckReqFreq);
     copy(prm::kQpcLogAckReqFreq);
     copy(prm::kQpcNextSendPsn);

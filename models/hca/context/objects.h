@@ -97,16 +97,19 @@ struct SentWqe {
   std::uint8_t opcode = 0;  ///< prm send opcode
   std::uint8_t ds = 0;
   bool signaled = false, solicited = false;
-  bool data_arrived = false;                            ///< READ: all response bytes are placed
+  bool data_arrived = false;                            ///< READ, atomic: the whole answer is placed
   bool no_packet = false;                               ///< NOP
   std::uint8_t failed_syndrome = 0, failed_vendor = 0;  ///< reported when every earlier WQE has completed
   std::uint32_t length = 0;                             ///< message bytes
   Psn first_psn, last_psn;
   std::uint32_t response_bytes = 0;  ///< READ: bytes received so far
-  sim::BufferRef wqe;                ///< READ: the WQE, for its scatter list
+  sim::BufferRef wqe;                ///< READ, atomic: the WQE, for its scatter list
   std::uint32_t wqe_offset = 0;
   sim::MsgId msg = 0;
   sim::Picos start{0};
+  bool is_atomic() const { return opcode == MLX5_OPCODE_ATOMIC_CS || opcode == MLX5_OPCODE_ATOMIC_FA; }
+  /// Completes with an answer that carries data; an ACK is not enough.
+  bool awaits_data() const { return opcode == MLX5_OPCODE_RDMA_READ || is_atomic(); }
 };
 
 struct OutQueue;
@@ -143,7 +146,7 @@ using RxPtr = sim::Ptr<RxPacket>;
 
 /// What the responder still has to send, in order.
 struct ResponseJob {
-  enum Kind : std::uint8_t { ack, read } kind = ack;
+  enum Kind : std::uint8_t { ack, read, atomic } kind = ack;
   std::uint8_t syndrome = 0;
   Psn psn;
   std::uint32_t msn = 0;
@@ -151,6 +154,19 @@ struct ResponseJob {
   std::uint64_t va = 0;
   std::uint32_t length = 0;
   sim::trace::Cause cause;
+  bool duplicate = false;  ///< of a READ or atomic that has been answered before
+};
+
+/// A READ or atomic request that the responder has accepted, kept for duplicates until max_dest_rd_atomic newer ones have
+/// come (S-RC-23, S-RC-24).
+struct ResponderResource {
+  Psn first;
+  std::uint32_t packets = 1;   ///< PSNs that it takes
+  std::uint8_t operation = 0;  ///< wire::Operation
+  bool executed = false;       ///< atomic: `original` is valid
+  std::uint32_t rkey = 0, length = 0;
+  std::uint64_t va = 0;
+  std::uint64_t swap_add = 0, compare = 0, original = 0;
 };
 
 /// A receive WQE held on chip.
@@ -163,6 +179,11 @@ struct RqWqe {
 enum class QpState : std::uint8_t { reset = 0, init = 1, rtr = 2, rts = 3, sqer = 4, err = 6, sqd = 7 };
 
 struct Qp {
+  /// Requests that arrive are executed.
+  bool receives() const { return state != QpState::reset && state != QpState::init && state != QpState::err; }
+  /// A flow of the responder that has waited since generation `life` has nothing more to do: RESET, or ERR and flushed.
+  bool ended(std::uint32_t life) const { return life != generation || !receives(); }
+
   // Identity and state
   std::uint32_t qpn = 0, remote_qpn = 0, pd = 0;
   QpState state = QpState::reset;
@@ -178,7 +199,7 @@ struct Qp {
   Psn unacked_psn;                     ///< oldest without an acknowledgement
   Psn send_psn;                        ///< next to transmit; behind next_psn while retransmitting
   sim::Ring<SentWqe> sent;
-  std::uint32_t reads_outstanding = 0;
+  std::uint32_t reads_outstanding = 0;  ///< READs and atomics
   std::uint8_t max_rd_atomic = 0, retry_count = 0, rnr_retry = 0, retries_left = 0, rnr_left = 0, ack_timeout = 0;
   sim::Picos ack_deadline = sim::kNever, rnr_until{0}, next_wqe_at{0};
   bool timer_scheduled = false, rnr_waiting = false;
@@ -200,8 +221,10 @@ struct Qp {
   std::uint32_t msn = 0;
   bool nak_sent = false;  ///< stay silent until an in-sequence packet arrives
   std::uint8_t min_rnr_timer = 0;
-  bool rre = false, rwe = false;
+  bool rre = false, rwe = false, rae = false;
   std::uint8_t max_dest_rd_atomic = 0;
+  std::uint8_t resources_busy = 0;  ///< READs and atomics accepted and not yet answered
+  sim::Ring<ResponderResource> resources;
   bool context_filling = false;  ///< a received packet waits for the QP context
   sim::Ring<RxPtr> rx_held;      ///< packets behind it
   sim::Ring<RxPtr> rx;           ///< request packets

@@ -31,6 +31,10 @@ sim::Flow Requester::take_responses(Qp& qp) {
       co_await on_read_response(qp, *rx);
       continue;
     }
+    if (rx->parsed.op->kind == wire::MessageKind::atomic_ack) {
+      co_await on_atomic_response(qp, *rx);
+      continue;
+    }
     if (rx->parsed.op->kind != wire::MessageKind::ack) {
       stale_.add();
       continue;
@@ -61,12 +65,13 @@ void Requester::on_ack(Qp& qp, const RxPacket& rx) {
   kick(qp);
 }
 
-// Moves the acknowledged edge to `up_to`. False when READ data before it were lost: retransmission has started there.
+// Moves the acknowledged edge to `up_to`. False when READ data or an atomic's result before it were lost: retransmission has
+// started there.
 bool Requester::acknowledge(Qp& qp, Psn up_to) {
   for (std::size_t i = 0; i < qp.sent.size(); ++i) {
     SentWqe& s = qp.sent[i];
     if (s.first_psn.ahead_of(up_to)) break;
-    if (s.opcode == MLX5_OPCODE_RDMA_READ && !s.data_arrived && !s.no_packet && s.failed_syndrome == 0) {
+    if (s.awaits_data() && !s.data_arrived && s.failed_syndrome == 0) {
       const Psn missing = s.first_psn + s.response_bytes / qp.mtu;
       qp.unacked_psn = missing;
       complete(qp);
@@ -92,7 +97,7 @@ sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
   const Psn psn = rx.bth().psn;
   SentWqe* s = find(qp, psn);
   if (s == nullptr || s->opcode != MLX5_OPCODE_RDMA_READ) {
-    fail_oldest(qp, prm::kSynBadResp, kVendorBadResponse);
+    fail(qp, psn, prm::kSynBadResp, kVendorBadResponse);
     co_return;
   }
   const Psn expected = s->first_psn + s->response_bytes / qp.mtu;
@@ -107,11 +112,11 @@ sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
   if (s->first_psn.ahead_of(qp.unacked_psn) && !acknowledge(qp, s->first_psn - 1U)) co_return;
   const std::uint32_t n = rx.packet->payload_length;
   const std::uint32_t want = std::min(qp.mtu, s->length - s->response_bytes);
-  if (n != want) {
-    fail_oldest(qp, prm::kSynBadResp, kVendorBadResponse);
+  const bool last = s->response_bytes + want == s->length;
+  if (n != want || rx.parsed.op->ends() != last) {
+    fail(qp, psn, prm::kSynBadResp, kVendorBadResponse);
     co_return;
   }
-  const bool last = s->response_bytes + n == s->length;
   const sim::trace::Cause cause{s->msg, rx.packet->cause.parent, false};
   const SendWqe wqe = parse_send_wqe({s->wqe, s->wqe_offset});
   GatherCursor cursor(wqe.bytes.data(), wqe.first_data_ds, wqe.ds);
@@ -125,12 +130,7 @@ sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
         co_await translation_.translate(g->lkey, g->va, g->length, MkeyAccess::local_write, qp.pd, qp.qpn, cause, to);
     if (life != qp.generation) co_return;
     if (fault != Fault::none) {
-      if (SentWqe* culprit = find(qp, psn)) {
-        culprit->failed_syndrome = prm::kSynLocalProt;
-        culprit->failed_vendor = kVendorLocalProt;
-        qp.sq_error = true;
-        complete(qp);
-      }
+      fail(qp, psn, prm::kSynLocalProt, kVendorLocalProt);
       co_return;
     }
     if (done == 0) co_await device_.context.delay(device_.config.receive.scatter);
@@ -147,8 +147,13 @@ sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
   if (qp.send_psn.behind(qp.unacked_psn)) qp.send_psn = qp.unacked_psn;
   progress(qp);
   if (!last) co_return;
-  device_.context.journeys.mark(s->msg, sim::Stage::scatter, device_.context.now());
-  s->data_arrived = true;
+  data_complete(qp, *s);
+}
+
+// The whole answer of a READ or atomic is on its way into memory.
+void Requester::data_complete(Qp& qp, SentWqe& s) {
+  device_.context.journeys.mark(s.msg, sim::Stage::scatter, device_.context.now());
+  s.data_arrived = true;
   --qp.reads_outstanding;
   complete(qp);
   kick(qp);
@@ -169,13 +174,13 @@ void Requester::on_nak(Qp& qp, const RxPacket& rx, std::uint8_t syndrome) {
       retry(qp, psn, 1);
       break;
     case wire::kNakRemoteAccess:
-      fail_oldest(qp, prm::kSynRemoteAccess, kVendorRemoteAccess);
+      fail(qp, psn, prm::kSynRemoteAccess, kVendorRemoteAccess);
       break;
     case wire::kNakRemoteOperational:
-      fail_oldest(qp, prm::kSynRemoteOp, kVendorRemoteOp);
+      fail(qp, psn, prm::kSynRemoteOp, kVendorRemoteOp);
       break;
     default:
-      fail_oldest(qp, prm::kSynRemoteInvalReq, kVendorRemoteInvalid);
+      fail(qp, psn, prm::kSynRemoteInvalReq, kVendorRemoteInvalid);
       break;
   }
 }
@@ -191,22 +196,18 @@ void Requester::complete(Qp& qp) {
       return;
     }
     const bool acknowledged = s.no_packet || s.last_psn.behind(qp.unacked_psn);
-    if (!acknowledged || (s.opcode == MLX5_OPCODE_RDMA_READ && !s.data_arrived)) return;
+    if (!acknowledged || (s.awaits_data() && !s.data_arrived)) return;
     const SentWqe done = qp.sent.pop_front();
     if (done.signaled) post_success(qp, done);
   }
 }
 
-// The WQE that owns the oldest unacknowledged PSN ends in error.
-void Requester::fail_oldest(Qp& qp, std::uint8_t syndrome, std::uint8_t vendor) {
-  for (std::size_t i = 0; i < qp.sent.size(); ++i) {
-    if (qp.sent[i].no_packet) continue;
-    if (qp.sent[i].failed_syndrome == 0) {
-      qp.sent[i].failed_syndrome = syndrome;
-      qp.sent[i].failed_vendor = vendor;
-    }
-    break;
-  }
+// The WQE that owns `psn` ends in error as soon as every earlier one has completed; nothing behind it is sent any more.
+void Requester::fail(Qp& qp, Psn psn, std::uint8_t syndrome, std::uint8_t vendor) {
+  SentWqe* s = find(qp, psn);
+  if (s == nullptr || s->failed_syndrome != 0) return;
+  s->failed_syndrome = syndrome;
+  s->failed_vendor = vendor;
   qp.sq_error = true;
   complete(qp);
 }
@@ -215,7 +216,7 @@ void Requester::post_success(Qp& qp, const SentWqe& s) {
   PendingCqe cqe;
   auto* c = reinterpret_cast<mlx5_cqe64*>(cqe.bytes.data());
   c->srqn_uidx = prm::be32(qp.user_index);
-  c->byte_cnt = prm::be32(s.opcode == MLX5_OPCODE_RDMA_READ ? s.length : 0);
+  c->byte_cnt = prm::be32(s.awaits_data() ? s.length : 0);
   c->sop_drop_qpn = prm::be32(std::uint32_t{s.opcode} << 24 | qp.qpn);
   c->wqe_counter = prm::be16(s.index);
   c->op_own = MLX5_CQE_REQ << 4;

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "hca/trace_points.h"
-#include "hca/transport/requester.h"
 #include "hca/transport/responder.h"
 
 namespace hca {
@@ -63,20 +62,19 @@ void Responder::post_receive_error(Qp& qp, std::uint8_t syndrome, std::uint8_t v
   completions_.post(qp.cqn_recv, std::move(cqe));
 }
 
-void Responder::refuse(Qp& qp, const RxPacket& rx, std::uint8_t nak, prm::EventType event,
-                       std::uint8_t receive_syndrome) {
+void Responder::refuse(Qp& qp, const RxPacket& rx, const Refusal& why) {
   naks_.add();
-  trace_.instant(points::nak, rx.packet->cause, device_.context.now(), qp.qpn, rx.bth().psn.value(), nak);
-  answer(qp, {ResponseJob::ack, nak, rx.bth().psn, qp.msn, 0, 0, 0, {}});
-  if (qp.rx_wqe_valid) post_receive_error(qp, receive_syndrome, kVendorLocalProt);
-  else events_.async(event, qp.qpn);
+  trace_.instant(points::nak, rx.packet->cause, device_.context.now(), qp.qpn, rx.bth().psn.value(), why.nak);
+  answer(qp, {ResponseJob::ack, why.nak, rx.bth().psn, qp.msn, 0, 0, 0, {}});
+  if (qp.rx_wqe_valid) post_receive_error(qp, why.syndrome, why.vendor);
+  else events_.async(why.event, qp.qpn);
   control_.enter_error(qp);
 }
 
 void Responder::flush(Qp& qp) {
   qp.rx.clear();
   qp.rx_kind = 0xFF;
-  if (qp.rx_wqe_valid) post_receive_error(qp, prm::kSynFlush, kVendorFlush);
+  if (qp.rx_wqe_valid) post_receive_error(qp, prm::kSynFlush, kVendorReceiveFlush);
   flush_receives(qp);
 }
 
@@ -89,7 +87,7 @@ sim::Flow Responder::flush_receives(Qp& qp) {
          (!qp.rq_ready.empty() || co_await receive_queue_.ensure(qp))) {
     if (life != qp.generation || qp.state != QpState::err) break;
     qp.rx_wqe = qp.rq_ready.pop_front();
-    post_receive_error(qp, prm::kSynFlush, kVendorFlush);
+    post_receive_error(qp, prm::kSynFlush, kVendorReceiveFlush);
   }
   if (life == qp.generation) qp.flushing_receives = false;
 }

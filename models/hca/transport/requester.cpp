@@ -52,7 +52,7 @@ bool Requester::can_work(const Qp& qp) const {
   if (qp.no_sq) return false;
   if (qp.state == QpState::err) return qp.sq_ci != qp.sq_pi;
   if (qp.state != QpState::rts || qp.rnr_waiting) return false;
-  if (qp.send_psn != qp.next_psn) return !qp.sq_error;
+  if (qp.send_psn != qp.next_psn) return true;  // behind a failed WQE too: those before it must still complete
   if (qp.sq_ci == qp.sq_pi || qp.sq_error) return false;
   return static_cast<std::uint32_t>(qp.next_psn - qp.unacked_psn) < device_.config.send.max_outstanding_psn;
 }
@@ -194,20 +194,21 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
   s.ds = wqe.ds;
   s.signaled = wqe.signaled;
   s.solicited = wqe.solicited;
-  s.length = static_cast<std::uint32_t>(wqe.length);
+  s.length = wqe.is_atomic() ? 8 : static_cast<std::uint32_t>(wqe.length);
   s.first_psn = qp.next_psn;
-  s.last_psn = qp.next_psn + (wire::packet_count(wqe.length, qp.mtu) - 1);
+  s.last_psn = qp.next_psn + (wire::packet_count(s.length, qp.mtu) - 1);
   s.msg = msg;
   s.start = start;
   const Psn first = s.first_psn;
   qp.next_psn = s.last_psn + 1U;
-  if (wqe.is_read()) {
+  if (s.awaits_data()) {
     s.wqe = wqe.bytes.buffer;
     s.wqe_offset = wqe.bytes.offset;
     ++qp.reads_outstanding;
     qp.sent.push_back(std::move(s));
     qp.send_psn = qp.next_psn;
-    send_read_request(qp, wqe, first, 0, msg);
+    if (wqe.is_read()) send_read_request(qp, wqe, first, 0, msg);
+    else send_atomic_request(qp, wqe, first, msg);
     start_timer(qp);
   } else {
     qp.sent.push_back(std::move(s));
@@ -242,7 +243,7 @@ sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, s
     if (i == from_packet) device_.context.journeys.mark(msg, sim::Stage::translation, device_.context.now());
     if (!ok || life != qp.generation || rewinds != qp.rewinds) {
       tx_.discard(p);
-      if (life == qp.generation && rewinds == qp.rewinds) payload_failed(qp, first + i);
+      if (life == qp.generation && rewinds == qp.rewinds) fail(qp, first + i, prm::kSynLocalProt, kVendorLocalProt);
       co_return;
     }
     wire::Headers& h = p->headers;
@@ -302,28 +303,34 @@ void Requester::send_read_request(Qp& qp, const SendWqe& wqe, Psn psn, std::uint
 
 // Syndrome of a WQE that may not be executed, 0 if it may (S-ERR-16, S-ERR-17).
 std::uint8_t Requester::check_wqe(const Qp& qp, const SendWqe& wqe) const {
-  const bool known = wqe.is_send() || wqe.is_write() || wqe.is_read() || wqe.opcode == MLX5_OPCODE_NOP;
+  const bool known = wqe.is_send() || wqe.is_write() || wqe.is_read() || wqe.opcode == MLX5_OPCODE_NOP ||
+                     (wqe.is_atomic() && device_.config.caps.atomic);
   if (!known || wqe.malformed || wqe.qpn != qp.qpn || wqe.index != qp.sq_ci) return prm::kSynLocalQpOp;
   if (wqe.ds * prm::kDs > device_.config.caps.max_wqe_sz_sq) return prm::kSynLocalQpOp;
-  if (wqe.is_read() && (wqe.has_inline || qp.max_rd_atomic == 0)) return prm::kSynLocalQpOp;
+  const bool awaits_data = wqe.is_read() || wqe.is_atomic();
+  if (awaits_data && (wqe.has_inline || qp.max_rd_atomic == 0)) return prm::kSynLocalQpOp;
+  if (wqe.is_atomic()) {  // the result needs eight bytes in the first segment (S-ATM-6)
+    const auto result = GatherCursor(wqe.bytes.data(), wqe.first_data_ds, wqe.ds).next(8);
+    return result && result->length == 8 ? std::uint8_t{0} : std::uint8_t{prm::kSynLocalLength};
+  }
   if (wqe.length > 1ULL << device_.config.caps.log_max_msg) return prm::kSynLocalLength;
   return 0;
 }
 
-// A fenced WQE waits for earlier READs; a READ waits for room in the window (S-RC-31, S-RC-32).
+// A fenced WQE waits for earlier READs and atomics; those wait for room in the window (S-RC-31, S-RC-32). No more than
+// 2^23 PSNs may be outstanding, or old and new could not be told apart (S-RC-1).
 bool Requester::must_wait(const Qp& qp, const SendWqe& wqe) const {
   const bool fenced = wqe.fence == 2 || wqe.fence == 3 || wqe.fence == 4;
   if (fenced && qp.reads_outstanding > 0) return true;
-  return wqe.is_read() && qp.reads_outstanding >= qp.max_rd_atomic;
+  if ((wqe.is_read() || wqe.is_atomic()) && qp.reads_outstanding >= qp.max_rd_atomic) return true;
+  const auto outstanding = static_cast<std::uint32_t>(qp.next_psn - qp.unacked_psn);
+  return outstanding > 0 && outstanding + wire::packet_count(wqe.length, qp.mtu) > 1U << 23;
 }
 
+// What is queued or being built behind the packet would leave with a gap before it.
 void Requester::payload_failed(Qp& qp, Psn psn) {
-  SentWqe* s = find(qp, psn);
-  if (s == nullptr || s->failed_syndrome != 0) return;
-  s->failed_syndrome = prm::kSynLocalProt;
-  s->failed_vendor = kVendorLocalProt;
-  qp.sq_error = true;
-  complete(qp);
+  rewind(qp, qp.next_psn);
+  fail(qp, psn, prm::kSynLocalProt, kVendorLocalProt);
 }
 
 void Requester::reset(Qp& qp) {

@@ -11,15 +11,10 @@
 #include "hca/dma/translation.h"
 #include "hca/transport/send_wqe.h"
 #include "hca/transport/tx_port.h"
+#include "hca/transport/vendor_errors.h"
 #include "hca/uar/blueflame.h"
 
 namespace hca {
-
-/// vendor_err_synd values, those seen on ConnectX where known (S-CQE-10).
-inline constexpr std::uint8_t kVendorLocalProt = 0x51, kVendorLocalQpOp = 0x61, kVendorLocalLength = 0x62,
-                              kVendorRetryExceeded = 0x81, kVendorRnrExceeded = 0x87, kVendorRemoteAccess = 0x88,
-                              kVendorRemoteOp = 0x89, kVendorRemoteInvalid = 0x8a, kVendorBadResponse = 0x70,
-                              kVendorFlush = 0xf5;
 
 class Requester {
  public:
@@ -49,6 +44,7 @@ class Requester {
   sim::Task<bool> gather_packet(Qp& qp, const SendWqe& wqe, GatherCursor& cursor, std::uint32_t n, OutPacket& p,
                                 Extents& out, Fault& fault);
   void send_read_request(Qp& qp, const SendWqe& wqe, Psn psn, std::uint32_t already, sim::MsgId msg);
+  void send_atomic_request(Qp& qp, const SendWqe& wqe, Psn psn, sim::MsgId msg);
   std::uint8_t check_wqe(const Qp& qp, const SendWqe& wqe) const;
   bool must_wait(const Qp& qp, const SendWqe& wqe) const;
   sim::Task<void> flush_next(Qp& qp);
@@ -58,12 +54,14 @@ class Requester {
   void on_ack(Qp& qp, const RxPacket& rx);
   void on_nak(Qp& qp, const RxPacket& rx, std::uint8_t syndrome);
   sim::Task<void> on_read_response(Qp& qp, RxPacket& rx);
+  sim::Task<void> on_atomic_response(Qp& qp, RxPacket& rx);
+  void data_complete(Qp& qp, SentWqe& s);
   bool acknowledge(Qp& qp, Psn up_to);
   void complete(Qp& qp);
   SentWqe* find(Qp& qp, Psn psn);
   void post_success(Qp& qp, const SentWqe& s);
   void post_error(Qp& qp, const SentWqe& s, std::uint8_t syndrome, std::uint8_t vendor);
-  void fail_oldest(Qp& qp, std::uint8_t syndrome, std::uint8_t vendor);
+  void fail(Qp& qp, Psn psn, std::uint8_t syndrome, std::uint8_t vendor);
 
   // retransmission.cpp
   sim::Task<void> resend(Qp& qp);

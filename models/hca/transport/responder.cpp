@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "hca/trace_points.h"
-#include "hca/transport/requester.h"
 #include "hca/transport/send_wqe.h"
 
 namespace hca {
@@ -27,6 +26,7 @@ Responder::Responder(Device& device, DmaEngine& dma, Translation& translation, C
       tx_(tx),
       receive_queue_(receive_queue),
       control_(control),
+      atomics_(device, dma, path + ".atomics"),
       trace_(device.context, device.host, path),
       requests_(device.context.stats.counter(path + ".requests")),
       duplicates_(device.context.stats.counter(path + ".duplicates")),
@@ -44,7 +44,7 @@ sim::Flow Responder::serve(Qp& qp) {
   qp.receiving = true;
   while (!qp.rx.empty()) {
     RxPtr rx = qp.rx.pop_front();
-    if (qp.state == QpState::rtr || qp.state == QpState::rts || qp.state == QpState::sqd) co_await on_request(qp, *rx);
+    if (qp.receives()) co_await on_request(qp, *rx);
   }
   qp.receiving = false;
 }
@@ -59,17 +59,17 @@ sim::Task<void> Responder::on_request(Qp& qp, RxPacket& rx) {
     events_.async(prm::kEventCommEst, qp.qpn);
   }
   if (!opcode_fits(qp, rx)) {  // opcode sequence and validity
-    refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqInvalReq, prm::kSynRemoteInvalReq);
+    refuse(qp, rx, refusals::invalid_request);
     co_return;
   }
   const bool allowed = op.kind == MessageKind::send || (op.kind == MessageKind::write && qp.rwe) ||
-                       (op.kind == MessageKind::read_request && qp.rre);
+                       (op.kind == MessageKind::read_request && qp.rre) || (op.kind == MessageKind::atomic && qp.rae);
   if (!allowed) {  // QP access flags
-    refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqAccess, prm::kSynRemoteInvalReq);
+    refuse(qp, rx, refusals::forbidden);
     co_return;
   }
   if (!wire::payload_fits(op, rx.packet->payload_length, qp.mtu)) {
-    refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqInvalReq, prm::kSynRemoteInvalReq);
+    refuse(qp, rx, refusals::invalid_request);
     co_return;
   }
   switch (op.kind) {
@@ -78,6 +78,9 @@ sim::Task<void> Responder::on_request(Qp& qp, RxPacket& rx) {
       break;
     case MessageKind::write:
       co_await on_write(qp, rx);
+      break;
+    case MessageKind::atomic:
+      co_await on_atomic(qp, rx);
       break;
     default:
       co_await on_read(qp, rx);
@@ -106,19 +109,11 @@ bool Responder::in_sequence(Qp& qp, const RxPacket& rx) {
   return false;
 }
 
-void Responder::duplicate(Qp& qp, const RxPacket& rx) {
-  if (rx.parsed.op->kind == MessageKind::read_request) {  // executed again with the memory as it is now
-    answer(qp, {ResponseJob::read, 0, rx.bth().psn, qp.msn, rx.parsed.headers.reth.rkey, rx.parsed.headers.reth.va,
-                rx.parsed.headers.reth.length, rx.packet->cause});
-  } else if (rx.bth().ack_req) {
-    answer(qp, {ResponseJob::ack, wire::ack_syndrome(), qp.expected_psn - 1U, qp.msn, 0, 0, 0, rx.packet->cause});
-  }
-}
-
-// A message in progress continues with MIDDLE or LAST of its kind; otherwise FIRST, ONLY or a READ begins (S-RC-12).
+// A message in progress continues with MIDDLE or LAST of its kind; otherwise FIRST, ONLY, a READ or an atomic begins
+// (S-RC-12).
 bool Responder::opcode_fits(const Qp& qp, const RxPacket& rx) const {
   const wire::OpcodeInfo& op = *rx.parsed.op;
-  if (!op.is_request() || op.kind == MessageKind::atomic) return false;  // atomics: the device reports that it has none
+  if (!op.is_request() || (op.kind == MessageKind::atomic && !device_.config.caps.atomic)) return false;
   const bool in_message = qp.rx_kind != 0xFF;
   return in_message ? !op.starts() && qp.rx_kind == static_cast<std::uint8_t>(op.kind) : op.starts();
 }
@@ -132,7 +127,7 @@ sim::Task<void> Responder::on_send(Qp& qp, RxPacket& rx) {
   }
   device_.context.journeys.mark(rx.packet->cause.critical ? rx.packet->cause.msg : 0, sim::Stage::rq_wqe,
                                 device_.context.now());
-  if (!co_await scatter(qp, rx) || life != qp.generation) co_return;
+  if (!co_await scatter(qp, rx) || qp.ended(life)) co_return;
   qp.rx_kind = op.ends() ? std::uint8_t{0xFF} : static_cast<std::uint8_t>(op.kind);
   if (op.ends()) post_receive(qp, rx);
   advance(qp, rx);
@@ -144,7 +139,7 @@ sim::Task<void> Responder::on_write(Qp& qp, RxPacket& rx) {
   if (op.starts()) {
     const wire::Reth& reth = rx.parsed.headers.reth;
     if (reth.length > 1U << 31) {
-      refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqAccess, prm::kSynRemoteInvalReq);
+      refuse(qp, rx, refusals::wrong_length);
       co_return;
     }
     qp.rx_va = reth.va;
@@ -154,57 +149,31 @@ sim::Task<void> Responder::on_write(Qp& qp, RxPacket& rx) {
   }
   const std::uint32_t n = rx.packet->payload_length;
   if (op.takes_receive_wqe && !qp.rx_wqe_valid && !co_await take_receive_wqe(qp, rx)) co_return;
-  if (life != qp.generation) co_return;
+  if (qp.ended(life)) co_return;
   if (n > qp.rx_left || (op.ends() && n != qp.rx_left)) {
-    refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqAccess, prm::kSynRemoteInvalReq);
+    refuse(qp, rx, refusals::wrong_length);
     co_return;
   }
   if (op.starts() && qp.rx_left > 0) {
     const Fault fault = co_await translation_.check(qp.rx_rkey, qp.rx_va, qp.rx_left, MkeyAccess::remote_write, qp.pd,
                                                     qp.qpn, rx.packet->cause);
-    if (life != qp.generation) co_return;
+    if (qp.ended(life)) co_return;
     if (fault != Fault::none) {
-      refuse(qp, rx, fault == Fault::dma ? wire::kNakRemoteOperational : wire::kNakRemoteAccess, prm::kEventWqAccess,
-             prm::kSynRemoteAccess);
+      refuse(qp, rx, refusals::of_remote(fault));
       co_return;
     }
   }
-  if (!co_await scatter(qp, rx) || life != qp.generation) co_return;
+  if (!co_await scatter(qp, rx) || qp.ended(life)) co_return;
   qp.rx_kind = op.ends() ? std::uint8_t{0xFF} : static_cast<std::uint8_t>(op.kind);
   if (op.ends_receive_wqe) post_receive(qp, rx);
   advance(qp, rx);
-}
-
-sim::Task<void> Responder::on_read(Qp& qp, RxPacket& rx) {
-  const wire::Reth& reth = rx.parsed.headers.reth;
-  const std::uint32_t life = qp.generation;
-  std::size_t busy = 0;
-  for (std::size_t i = 0; i < qp.responses.size(); ++i) busy += qp.responses[i].kind == ResponseJob::read;
-  if (reth.length > 1U << 31 || busy >= qp.max_dest_rd_atomic) {
-    refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqAccess, 0);
-    co_return;
-  }
-  if (reth.length > 0) {
-    const Fault fault = co_await translation_.check(reth.rkey, reth.va, reth.length, MkeyAccess::remote_read, qp.pd,
-                                                    qp.qpn, rx.packet->cause);
-    if (life != qp.generation) co_return;
-    if (fault != Fault::none) {
-      refuse(qp, rx, fault == Fault::dma ? wire::kNakRemoteOperational : wire::kNakRemoteAccess, prm::kEventWqAccess,
-             0);
-      co_return;
-    }
-  }
-  qp.msn = (qp.msn + 1) & 0xFFFFFF;
-  qp.expected_psn += wire::packet_count(reth.length, qp.mtu);
-  answer(qp, {ResponseJob::read, 0, rx.bth().psn, qp.msn, reth.rkey, reth.va, reth.length, rx.packet->cause});
 }
 
 // Makes the next receive WQE the current one; without one the answer is an RNR NAK (S-RC-14).
 sim::Task<bool> Responder::take_receive_wqe(Qp& qp, const RxPacket& rx) {
   const std::uint32_t life = qp.generation;
   const bool ready = !qp.rq_ready.empty() || co_await receive_queue_.ensure(qp);
-  if (life != qp.generation || (qp.state != QpState::rtr && qp.state != QpState::rts && qp.state != QpState::sqd))
-    co_return false;
+  if (qp.ended(life)) co_return false;
   if (!ready) {
     rnr_nak(qp, rx);
     co_return false;
@@ -239,7 +208,7 @@ sim::Task<bool> Responder::scatter(Qp& qp, RxPacket& rx) {
     if (!write) {
       const auto next = cursor.next(n - done);
       if (!next) {  // longer than the receive WQE
-        refuse(qp, rx, wire::kNakInvalidRequest, prm::kEventWqInvalReq, prm::kSynLocalLength);
+        refuse(qp, rx, refusals::receive_too_short);
         co_return false;
       }
       g = *next;
@@ -247,15 +216,13 @@ sim::Task<bool> Responder::scatter(Qp& qp, RxPacket& rx) {
     Extents to;
     const Fault fault = co_await translation_.translate(
         g.lkey, g.va, g.length, write ? MkeyAccess::remote_write : MkeyAccess::local_write, qp.pd, qp.qpn, cause, to);
-    if (life != qp.generation) co_return false;
+    if (qp.ended(life)) co_return false;
     if (fault != Fault::none) {
-      const bool remote = write && fault != Fault::dma;
-      refuse(qp, rx, remote ? wire::kNakRemoteAccess : wire::kNakRemoteOperational, prm::kEventWqAccess,
-             remote ? prm::kSynRemoteAccess : prm::kSynLocalProt);
+      refuse(qp, rx, write ? refusals::of_remote(fault) : refusals::of_receive(fault));
       co_return false;
     }
     if (done == 0) co_await device_.context.delay(device_.config.receive.scatter);
-    if (life != qp.generation) co_return false;
+    if (qp.ended(life)) co_return false;
     if (done + g.length == n)
       device_.context.journeys.mark(rx.packet->cause.critical ? cause.msg : 0, sim::Stage::scatter,
                                     device_.context.now());
@@ -290,6 +257,8 @@ void Responder::reset(Qp& qp) {
   tx_.cancel(qp.response_packets);
   qp.rx.clear();
   qp.responses.clear();
+  qp.resources.clear();
+  qp.resources_busy = 0;
   qp.rx_kind = 0xFF;
   qp.rx_wqe_valid = false;
   qp.nak_sent = qp.rnr_nak_sent = qp.comm_est_raised = false;

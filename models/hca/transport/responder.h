@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Responder half of RC: executes request packets in PSN order, scatters data, posts receive completions, acknowledges,
-// serves READs. The order of checks is that of S-RC-10.
+// serves READs and atomics. The order of checks is that of S-RC-10.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,9 @@
 #include "hca/completion/event_unit.h"
 #include "hca/device.h"
 #include "hca/dma/translation.h"
+#include "hca/transport/atomics.h"
 #include "hca/transport/receive_queue.h"
+#include "hca/transport/refusal.h"
 #include "hca/transport/tx_port.h"
 
 namespace hca {
@@ -33,10 +35,8 @@ class Responder {
   sim::Task<void> on_request(Qp& qp, RxPacket& rx);
   bool in_sequence(Qp& qp, const RxPacket& rx);
   bool opcode_fits(const Qp& qp, const RxPacket& rx) const;
-  void duplicate(Qp& qp, const RxPacket& rx);
   sim::Task<void> on_send(Qp& qp, RxPacket& rx);
   sim::Task<void> on_write(Qp& qp, RxPacket& rx);
-  sim::Task<void> on_read(Qp& qp, RxPacket& rx);
   sim::Task<bool> take_receive_wqe(Qp& qp, const RxPacket& rx);
   sim::Task<bool> scatter(Qp& qp, RxPacket& rx);
   void advance(Qp& qp, RxPacket& rx);
@@ -44,12 +44,20 @@ class Responder {
   void post_receive(Qp& qp, const RxPacket& rx);
   void post_receive_error(Qp& qp, std::uint8_t syndrome, std::uint8_t vendor);
   /// NAK for a fault, async event when no receive WQE can carry it, QP to ERR.
-  void refuse(Qp& qp, const RxPacket& rx, std::uint8_t nak, prm::EventType event, std::uint8_t receive_syndrome);
+  void refuse(Qp& qp, const RxPacket& rx, const Refusal& why);
+
+  // READ and atomic requests: responder_resources.cpp, atomics.cpp
+  sim::Task<void> on_read(Qp& qp, RxPacket& rx);
+  sim::Task<void> on_atomic(Qp& qp, RxPacket& rx);
+  void accept(Qp& qp, const RxPacket& rx, const ResponderResource& resource);
+  ResponderResource* find_resource(Qp& qp, Psn psn);
+  void duplicate(Qp& qp, const RxPacket& rx);
 
   sim::Flow flush_receives(Qp& qp);
   void answer(Qp& qp, ResponseJob job);
   sim::Flow respond(Qp& qp);
   sim::Task<void> send_read_data(Qp& qp, const ResponseJob& job);
+  sim::Task<void> send_atomic_result(Qp& qp, const ResponseJob& job);
   void send_ack(Qp& qp, const ResponseJob& job);
 
   Device& device_;
@@ -60,6 +68,7 @@ class Responder {
   TxPort& tx_;
   ReceiveQueue& receive_queue_;
   QpControl& control_;
+  AtomicUnit atomics_;
   sim::trace::Source trace_;
   sim::Counter& requests_;
   sim::Counter& duplicates_;

@@ -20,8 +20,11 @@ sim::Flow Responder::respond(Qp& qp) {
     if (life != qp.generation || qp.responses.empty()) continue;
     const ResponseJob job = qp.responses.front();
     if (job.kind == ResponseJob::ack) send_ack(qp, job);
-    else co_await send_read_data(qp, job);
-    if (life == qp.generation && !qp.responses.empty()) qp.responses.pop_front();
+    else if (job.kind == ResponseJob::read) co_await send_read_data(qp, job);
+    else co_await send_atomic_result(qp, job);
+    if (life != qp.generation || qp.responses.empty()) continue;
+    if (job.kind != ResponseJob::ack && !job.duplicate) --qp.resources_busy;
+    qp.responses.pop_front();
   }
   qp.responding = false;
 }
@@ -45,7 +48,7 @@ sim::Task<void> Responder::send_read_data(Qp& qp, const ResponseJob& job) {
   for (std::uint32_t i = 0; i < packets; ++i) {
     const std::uint32_t n = std::min(qp.mtu, job.length - i * qp.mtu);
     if (n > 0) co_await tx_.buffer().acquire(n);
-    if (life != qp.generation) {
+    if (life != qp.generation || qp.responses.empty()) {
       if (n > 0) tx_.buffer().release(n);
       co_return;
     }
@@ -63,9 +66,10 @@ sim::Task<void> Responder::send_read_data(Qp& qp, const ResponseJob& job) {
                                               qp.pd, qp.qpn, job.cause, gather);
     }
     if (i == 0) device_.context.journeys.mark(job.cause.msg, sim::Stage::translation, device_.context.now());
-    if (fault != Fault::none || life != qp.generation) {
+    const bool superseded = life != qp.generation || qp.responses.empty();  // a NAK has ended the QP
+    if (fault != Fault::none || superseded) {
       tx_.discard(p);
-      if (life == qp.generation) payload_failed(qp, job.psn + i);
+      if (!superseded) payload_failed(qp, job.psn + i);
       co_return;
     }
     const bool first = i == 0, last = p->last;
@@ -80,14 +84,17 @@ sim::Task<void> Responder::send_read_data(Qp& qp, const ResponseJob& job) {
     h.aeth = {wire::ack_syndrome(), job.msn};
     tx_.submit(p, gather);
     if (!last) co_await device_.context.delay(device_.config.send.packet_interval);
-    if (life != qp.generation) co_return;
+    if (life != qp.generation || qp.responses.empty()) co_return;
   }
 }
 
-// Data of a READ could not be fetched: the key went away, or the IOMMU refused (S-ERR-11).
+// Data of a READ or the operand of an atomic could not be reached: the key went away, or the IOMMU refused. The NAK is
+// the last answer of this QP (S-ERR-11).
 void Responder::payload_failed(Qp& qp, Psn psn) {
+  if (qp.state == QpState::err || qp.state == QpState::reset) return;
   naks_.add();
   tx_.cancel(qp.response_packets);
+  qp.responses.clear();
   send_ack(qp, {ResponseJob::ack, wire::kNakRemoteOperational, psn, qp.msn, 0, 0, 0, {}});
   events_.async(prm::kEventWqCatas, qp.qpn);
   control_.enter_error(qp);

@@ -15,10 +15,11 @@ void Requester::rewind(Qp& qp, Psn to) {
   qp.send_psn = to;
 }
 
-// Spends a retry on sending again from `from`; false if none is left, which fails the oldest WQE.
+// Spends a retry on sending again from `from`; false if none is left, which fails the WQE of the oldest
+// unacknowledged PSN.
 bool Requester::retry(Qp& qp, Psn from, unsigned cause) {
   if (qp.retries_left == 0) {
-    fail_oldest(qp, prm::kSynTransportRetry, kVendorRetryExceeded);
+    fail(qp, qp.unacked_psn, prm::kSynTransportRetry, kVendorRetryExceeded);
     return false;
   }
   --qp.retries_left;
@@ -89,12 +90,13 @@ sim::Task<void> Requester::resend(Qp& qp) {
     co_return;
   }
   const Psn first = s->first_psn, last = s->last_psn;
-  if (s->opcode == MLX5_OPCODE_RDMA_READ) {
+  if (s->awaits_data()) {
     const SendWqe wqe = parse_send_wqe({s->wqe, s->wqe_offset});
     const std::uint32_t already = s->response_bytes;
     retransmits_.add();
     qp.send_psn = last + 1U;
-    send_read_request(qp, wqe, first + already / qp.mtu, already, s->msg);
+    if (s->is_atomic()) send_atomic_request(qp, wqe, first, s->msg);
+    else send_read_request(qp, wqe, first + already / qp.mtu, already, s->msg);
     start_timer(qp);
     co_return;
   }
@@ -110,7 +112,7 @@ sim::Task<void> Requester::resend(Qp& qp) {
   const SendWqe wqe = parse_send_wqe({again, 0});
   retransmits_.add(static_cast<std::uint64_t>(last - first) + 1 - from);
   if (wqe.malformed || wire::packet_count(wqe.length, qp.mtu) != static_cast<std::uint32_t>(last - first) + 1) {
-    payload_failed(qp, first);  // software rewrote a WQE that it does not own
+    fail(qp, first, prm::kSynLocalProt, kVendorLocalProt);  // software rewrote a WQE that it does not own
     co_return;
   }
   co_await send_message(qp, wqe, first, from, msg);

@@ -17,7 +17,7 @@ void Requester::on_rnr_nak(Qp& qp, const RxPacket& rx, std::uint8_t timer) {
   }
   rnr_naks_.add();
   if (qp.rnr_left == 0) {
-    fail_oldest(qp, prm::kSynRnrRetry, kVendorRnrExceeded);
+    fail(qp, psn, prm::kSynRnrRetry, kVendorRnrExceeded);
     return;
   }
   if (qp.rnr_retry < 7) --qp.rnr_left;

@@ -27,12 +27,16 @@ SendWqe parse_send_wqe(WqeBytes bytes) {
   w.signaled = (flags & 0x0C) == MLX5_WQE_CTRL_CQ_UPDATE;
   w.solicited = (flags & MLX5_WQE_CTRL_SOLICITED) != 0;
   std::memcpy(&w.immediate_raw, p + 12, 4);
-  if (w.is_write() || w.is_read()) {
-    w.first_data_ds = 2;
+  if (w.is_write() || w.is_read() || w.is_atomic()) {
+    w.first_data_ds = w.is_atomic() ? 3 : 2;
     if (w.ds >= 2) {
       w.remote_va = prm::get64(p, 16);
       w.rkey = word(p + 24);
     }
+  }
+  if (w.is_atomic() && w.ds >= 3) {
+    w.swap_add = prm::get64(p, 32);
+    w.compare = prm::get64(p, 40);
   }
   w.malformed = w.ds < w.first_data_ds;
   for (std::uint32_t at = w.first_data_ds * prm::kDs, end = w.ds * prm::kDs; at < end && !w.malformed;) {

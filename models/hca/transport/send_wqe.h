@@ -34,8 +34,9 @@ struct SendWqe {
   std::uint32_t immediate_raw = 0;  ///< ctrl bytes 12..15 as they lie in memory
   std::uint64_t remote_va = 0;
   std::uint32_t rkey = 0;
-  std::uint32_t first_data_ds = 1;  ///< where the data segments begin
-  std::uint64_t length = 0;         ///< sum of the data segments
+  std::uint64_t swap_add = 0, compare = 0;  ///< atomics
+  std::uint32_t first_data_ds = 1;          ///< where the data segments begin
+  std::uint64_t length = 0;                 ///< sum of the data segments
   bool has_inline = false;
   bool malformed = false;  ///< a segment does not fit into DS
 
@@ -44,6 +45,7 @@ struct SendWqe {
   }
   bool is_write() const { return opcode == MLX5_OPCODE_RDMA_WRITE || opcode == MLX5_OPCODE_RDMA_WRITE_IMM; }
   bool is_read() const { return opcode == MLX5_OPCODE_RDMA_READ; }
+  bool is_atomic() const { return opcode == MLX5_OPCODE_ATOMIC_CS || opcode == MLX5_OPCODE_ATOMIC_FA; }
   bool has_immediate() const { return opcode == MLX5_OPCODE_SEND_IMM || opcode == MLX5_OPCODE_RDMA_WRITE_IMM; }
 };
 
