@@ -46,6 +46,7 @@ struct Hca::Units {
     engine.bind(requester, responder);
     uar.bind(scheduler);
     tx.bind(static_cast<PayloadFailureSink&>(engine));
+    tx.bind_loopback(device.mac, rx);
     rx.bind(engine);
     completions.bind(engine);
   }

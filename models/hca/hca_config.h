@@ -127,6 +127,7 @@ struct SendConfig {
   sim::Picos wqe_interval{60'000};
   sim::Picos packet_interval{5'000};
   sim::Picos tx_pipeline{80'000};
+  sim::Picos loopback_latency{50'000};
   std::uint32_t wqe_prefetch = 8;
   sim::Bytes tx_buffer{128ULL << 10};
   std::uint32_t max_outstanding_psn = 1U << 14;
@@ -142,6 +143,9 @@ struct SendConfig {
       sim::assumed("one header per few cycles"));
     v("tx_pipeline", c.tx_pipeline, "from the payload being complete to the first bit at the port",
       sim::assumed("share of the 130 ns transmit path"));
+    v("loopback_latency", c.loopback_latency,
+      "from the transmit pipeline to the receive pipeline of a packet to the port itself",
+      sim::assumed("a crossing of the device's own switch; no published figure"));
     v("wqe_prefetch", c.wqe_prefetch, "WQEBBs read by one DMA read, as far as posted",
       sim::assumed("no published figure"), sim::Range{1, 64});
     v("tx_buffer", c.tx_buffer, "payload bytes being fetched or waiting for the wire",

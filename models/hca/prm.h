@@ -271,7 +271,8 @@ inline constexpr Field kQpcUserIndex{16, 0, 24};
 inline constexpr Field kQpcLogPageSize{20, 24, 5}, kQpcRemoteQpn{20, 0, 24};
 /// Primary address path, 44 bytes at dword 6; fields relative to the path.
 inline constexpr std::size_t kQpcPath = 24;
-inline constexpr Field kAdsPkeyIndex{0, 0, 16}, kAdsGrh{4, 23, 1}, kAdsMlid{4, 16, 7}, kAdsRlid{4, 0, 16};
+inline constexpr Field kAdsForceLoopback{0, 31, 1}, kAdsPkeyIndex{0, 0, 16}, kAdsGrh{4, 23, 1}, kAdsMlid{4, 16, 7},
+    kAdsRlid{4, 0, 16};
 inline constexpr Field kAdsAckTimeout{8, 27, 5}, kAdsSrcAddrIndex{8, 16, 8}, kAdsStatRate{8, 8, 4},
     kAdsHopLimit{8, 0, 8};
 inline constexpr Field kAdsTclass{12, 20, 8}, kAdsFlowLabel{12, 0, 20};

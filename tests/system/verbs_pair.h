@@ -62,6 +62,7 @@ class FrameLog final : public sim::trace::Sink {
 struct EndOptions {
   ibv_mtu mtu = IBV_MTU_1024;
   std::uint8_t timeout = 14, retry = 7, rnr_retry = 7, min_rnr_timer = 12, rd_atomic = 16;
+  std::uint8_t dest_rd_atomic = 0;  ///< as responder; 0 = rd_atomic
   std::uint32_t psn = 0x100;
   int qp_access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   int mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
@@ -171,10 +172,17 @@ class End {
 
   /// Exchanges addresses and, if asked, goes to RTS.
   void connect() {
-    mine = {qp->qp_num, o.psn, mr->rkey, va(), {}};
-    ASSERT_EQ(ibv_query_gid(context, 1, 3, &mine.gid), 0);
+    mine = address();
     ASSERT_EQ(process_.exchange->swap("address", &mine, &peer, sizeof mine), 0);
-    if (!o.connect) return;
+    if (o.connect) go_to_rts();
+  }
+  Address address() {
+    Address a{qp->qp_num, o.psn, mr->rkey, va(), {}};
+    EXPECT_EQ(ibv_query_gid(context, 1, 3, &a.gid), 0);
+    return a;
+  }
+  /// RESET to RTS towards `peer`.
+  void go_to_rts() {
     ibv_qp_attr a{};
     a.qp_state = IBV_QPS_INIT;
     a.port_num = 1;
@@ -185,7 +193,7 @@ class End {
     a.path_mtu = o.mtu;
     a.dest_qp_num = peer.qpn;
     a.rq_psn = peer.psn;
-    a.max_dest_rd_atomic = o.rd_atomic;
+    a.max_dest_rd_atomic = o.dest_rd_atomic != 0 ? o.dest_rd_atomic : o.rd_atomic;
     a.min_rnr_timer = o.min_rnr_timer;
     a.ah_attr.is_global = 1;
     a.ah_attr.grh.dgid = peer.gid;

@@ -207,6 +207,7 @@ void CommandUnit::set_path(Qp& qp, const std::byte* path) {
   p.flow_label = prm::get(path, prm::kAdsFlowLabel);
   p.udp_source_port = static_cast<std::uint16_t>(prm::get(path, prm::kAdsUdpSport));
   qp.remote_gid = p.destination;
+  qp.force_loopback = prm::get(path, prm::kAdsForceLoopback) != 0;
   qp.frame = wire::FrameTemplate(p);
 }
 

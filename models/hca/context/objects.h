@@ -249,6 +249,7 @@ struct Qp {
   std::uint32_t sq_offset = 0, sq_wqebbs = 0, rq_wqes = 0, rq_stride = 0;
   memory::Iova dbr;
   std::uint32_t cqn_send = 0, cqn_recv = 0, user_index = 0;
+  bool force_loopback = false;  ///< packets never take the wire
   bool no_sq = false, signature = false, comm_est_raised = false;
   wire::FrameTemplate frame;
   wire::Gid remote_gid{};

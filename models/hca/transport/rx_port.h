@@ -32,13 +32,13 @@ enum class DropReason : std::uint8_t {
 };
 inline constexpr std::size_t kDropReasons = 8;
 
-class RxPort {
+class RxPort final : public fabric::PacketSink {
  public:
   RxPort(Device& device, ContextCache& qpc, const std::string& path);
   sim::Context& context() { return device_.context; }
   void bind(TransportSink& sink) { sink_ = &sink; }
   /// The last bit of a packet has arrived.
-  void receive(fabric::PacketPtr packet);
+  void receive(fabric::PacketPtr packet) override;
 
  private:
   struct InPipeline {

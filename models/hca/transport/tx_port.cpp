@@ -18,7 +18,8 @@ TxPort::TxPort(sim::Context& context, const SendConfig& config, DmaEngine& dma, 
       buffer_(config.tx_buffer.n),
       trace_(context, host, path),
       packets_(context.stats.counter(path + ".packets")),
-      bytes_(context.stats.counter(path + ".bytes")) {}
+      bytes_(context.stats.counter(path + ".bytes")),
+      loopback_packets_(context.stats.counter(path + ".loopback_packets")) {}
 
 OutPacket* TxPort::make(Qp& qp, OutQueue& queue) {
   sim::Ptr<OutPacket> owner = pool_.make();
@@ -74,8 +75,9 @@ void TxPort::release_ready(OutQueue& queue) {
 void TxPort::enter_pipeline(OutPacket& p) {
   if (p.last) context_.journeys.mark(p.packet->cause.msg, sim::Stage::payload_dma, context_.now());
   p.qp->frame.build(*p.packet, p.headers);
+  const bool loopback = loops_back(p);
   pipeline_.push_back({std::move(p.packet), context_.now() + config_.tx_pipeline, p.enqueued, p.buffer_bytes, p.qp->qpn,
-                       p.headers.bth.psn, p.headers.bth.opcode, p.last});
+                       p.headers.bth.psn, p.headers.bth.opcode, p.last, loopback});
   pump();
 }
 
@@ -84,7 +86,8 @@ void TxPort::pump() {
   const sim::Picos now = context_.now();
   if (pump_at_ <= now) pump_at_ = sim::kNever;
   while (!pipeline_.empty()) {
-    const sim::Picos when = sim::max(pipeline_.front().due, port_->ready_at());
+    const InPipeline& next = pipeline_.front();
+    const sim::Picos when = next.loopback ? next.due : sim::max(next.due, port_->ready_at());
     if (when > now) {
       if (when < pump_at_) {
         pump_at_ = when;
@@ -99,7 +102,8 @@ void TxPort::pump() {
     if (span != 0) p.packet->cause.parent = span;
     packets_.add();
     bytes_.add(p.packet->frame_length());
-    port_->send(std::move(p.packet));
+    if (p.loopback) turn_round(std::move(p.packet));
+    else port_->send(std::move(p.packet));
     if (p.buffer_bytes > 0) buffer_.release(p.buffer_bytes);
   }
 }

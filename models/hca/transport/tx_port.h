@@ -23,6 +23,11 @@ class TxPort {
   TxPort(sim::Context& context, const SendConfig& config, DmaEngine& dma, std::int32_t host, const std::string& path);
   void bind(fabric::PacketPort& port) { port_ = &port; }
   void bind(PayloadFailureSink& sink) { failures_ = &sink; }
+  /// Packets to `own`, and those of QPs that force it, turn round inside the device (loopback.cpp).
+  void bind_loopback(const wire::Mac& own, fabric::PacketSink& sink) {
+    own_mac_ = own;
+    loopback_ = &sink;
+  }
 
   /// Credits for payload bytes in the device.
   sim::Semaphore& buffer() { return buffer_; }
@@ -41,6 +46,9 @@ class TxPort {
   void enter_pipeline(OutPacket& p);
   void pump();
   void retire(OutPacket* p);
+  bool loops_back(const OutPacket& p) const;
+  void turn_round(fabric::PacketPtr packet);
+  void loopback_arrives();
 
   struct InPipeline {
     fabric::PacketPtr packet;
@@ -48,7 +56,11 @@ class TxPort {
     std::uint32_t buffer_bytes = 0, qpn = 0;
     Psn psn;
     std::uint8_t opcode = 0;
-    bool last = false;
+    bool last = false, loopback = false;
+  };
+  struct Turning {
+    fabric::PacketPtr packet;
+    sim::Picos due{0};
   };
   sim::Context& context_;
   const SendConfig& config_;
@@ -58,11 +70,15 @@ class TxPort {
   sim::Pool<OutPacket>& pool_;
   sim::Semaphore buffer_;
   sim::Ring<InPipeline> pipeline_;
+  wire::Mac own_mac_{};
+  fabric::PacketSink* loopback_ = nullptr;
+  sim::Ring<Turning> turning_;
   sim::Picos pump_at_ = sim::kNever;
   std::uint32_t next_serial_ = 1;
   sim::trace::Source trace_;
   sim::Counter& packets_;
   sim::Counter& bytes_;
+  sim::Counter& loopback_packets_;
 };
 
 }  // namespace hca
