@@ -78,7 +78,8 @@ sim::Flow Requester::serve(Qp& qp) {
     } else if (can_work(qp)) {
       const std::uint16_t before = qp.sq_ci;
       co_await start_wqe(qp);
-      stalled = qp.state == QpState::rts && qp.sq_ci == before;  // a fence or the READ window: an answer kicks again
+      // A fence or the READ window: an answer kicks again. Not so if retransmission cut in.
+      stalled = qp.state == QpState::rts && qp.sq_ci == before && qp.send_psn == qp.next_psn;
     }
     qpc_.dirty(qp.qpn);
     busy_.add(device_.context.now() - start);
@@ -155,6 +156,7 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
     control_.queue_unreadable(qp);
     co_return;
   }
+  if (qp.send_psn != qp.next_psn || qp.sq_error) co_return;  // retransmission or a failure cut in
   journeys.mark(msg, sim::Stage::wqe_fetch, device_.context.now());
   const SendWqe wqe = parse_send_wqe({qp.current, qp.current_offset});
   if (const std::uint8_t syndrome = check_wqe(qp, wqe); syndrome != 0) {  // (2) checks
@@ -217,7 +219,8 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
   trace_.span(points::wqe, {msg, 0}, start, start, device_.context.now(), qp.qpn, index, wqe.opcode, wqe.length);
 }
 
-// Packets `from_packet`… of a SEND or WRITE whose first PSN is `first`. Ends early when retransmission restarts elsewhere.
+// Packets `from_packet`… of a SEND or WRITE whose first PSN is `first`. Ends early when retransmission restarts elsewhere or
+// an acknowledgement covers what comes next.
 sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, std::uint32_t from_packet,
                                         sim::MsgId msg) {
   const std::uint32_t life = qp.generation, rewinds = qp.rewinds;
@@ -226,9 +229,10 @@ sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, s
   GatherCursor cursor(wqe.bytes.data(), wqe.first_data_ds, wqe.ds);
   cursor.skip(std::uint64_t{from_packet} * qp.mtu);
   for (std::uint32_t i = from_packet; i < packets; ++i) {
+    const auto moved = [&] { return life != qp.generation || rewinds != qp.rewinds || qp.send_psn != first + i; };
     const std::uint32_t n = std::min(qp.mtu, length - i * qp.mtu);
     if (n > 0) co_await tx_.buffer().acquire(n);
-    if (life != qp.generation || rewinds != qp.rewinds) {
+    if (moved()) {
       if (n > 0) tx_.buffer().release(n);
       co_return;
     }
@@ -241,9 +245,9 @@ sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, s
     Fault fault = Fault::none;
     const bool ok = co_await gather_packet(qp, wqe, cursor, n, *p, gather, fault);
     if (i == from_packet) device_.context.journeys.mark(msg, sim::Stage::translation, device_.context.now());
-    if (!ok || life != qp.generation || rewinds != qp.rewinds) {
+    if (!ok || moved()) {
       tx_.discard(p);
-      if (life == qp.generation && rewinds == qp.rewinds) fail(qp, first + i, prm::kSynLocalProt, kVendorLocalProt);
+      if (!moved()) fail(qp, first + i, prm::kSynLocalProt, kVendorLocalProt);
       co_return;
     }
     wire::Headers& h = p->headers;
@@ -261,7 +265,6 @@ sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, s
     if (h.bth.ack_req) start_timer(qp);
     tx_.submit(p, gather);
     if (!end) co_await device_.context.delay(device_.config.send.packet_interval);
-    if (life != qp.generation || rewinds != qp.rewinds) co_return;
   }
 }
 

@@ -104,7 +104,7 @@ sim::Task<void> Requester::resend(Qp& qp) {
   const sim::MsgId msg = s->msg;
   sim::BufferRef again;
   const bool read = co_await read_wqebbs(qp, s->index, wqe_basic_blocks(s->ds), again);
-  if (life != qp.generation || rewinds != qp.rewinds) co_return;
+  if (life != qp.generation || rewinds != qp.rewinds || qp.send_psn != first + from) co_return;
   if (!read) {
     control_.queue_unreadable(qp);
     co_return;
