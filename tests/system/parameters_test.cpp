@@ -206,6 +206,12 @@ std::vector<Named> scenarios() {
   s.fabric.link.impairment.drop = s.fabric.link.impairment.delay = s.fabric.link.impairment.reorder = 0.05;
   s.fabric.link.impairment.corrupt = s.fabric.link.impairment.duplicate = 0.02;
   all.push_back({"impaired", s});
+  s.workloads[0].qp_timeout = 10;
+  all.push_back({"adaptive", both(s, [](HostConfig& h) {
+                   h.hca.transport.timeout_model = hca::TimeoutModel::mlx5_nolimit;
+                   h.hca.transport.adaptive_retrans = true;
+                   h.hca.transport.adaptive_first = 3_ms;
+                 })});
   s = stream(Op::write_bw, 8192, 24, 8, 4096);
   all.push_back({"few_credits", both(s, [](HostConfig& h) {
                    for (auto* c : {&h.pcie.root_port_credits, &h.pcie.endpoint_credits}) {

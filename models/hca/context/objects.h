@@ -203,6 +203,7 @@ struct Qp {
   std::uint8_t max_rd_atomic = 0, retry_count = 0, rnr_retry = 0, retries_left = 0, rnr_left = 0, ack_timeout = 0;
   sim::Picos ack_deadline = sim::kNever, rnr_until{0}, next_wqe_at{0};
   bool timer_scheduled = false, rnr_waiting = false;
+  std::uint32_t expiries = 0;  ///< of the ACK timeout since the latest progress
   bool read_gap_reported = false;  ///< lost READ data have been asked for again; nothing new has come since
   std::uint32_t ack_req_interval =
       1U << 8;                ///< packets between two acknowledgement requests inside a message (S-QP-32)

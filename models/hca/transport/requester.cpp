@@ -348,6 +348,7 @@ void Requester::reset(Qp& qp) {
   qp.reads_outstanding = 0;
   qp.sq_error = qp.rnr_waiting = qp.read_gap_reported = false;
   qp.ack_deadline = sim::kNever;
+  qp.expiries = 0;
   ++qp.rewinds;
 }
 

@@ -66,6 +66,7 @@ class Requester {
   // retransmission.cpp
   sim::Task<void> resend(Qp& qp);
   void rewind(Qp& qp, Psn to);
+  void send_again(Qp& qp, Psn from, unsigned cause);
   bool retry(Qp& qp, Psn from, unsigned cause);
   void ask_again(Qp& qp, Psn missing);
   void progress(Qp& qp);

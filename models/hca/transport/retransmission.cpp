@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Go-back-N: sequence NAKs, lost READ responses and the local ACK timeout rewind the send queue to a PSN and spend one
-// retry; any progress restores the retries (S-RC-34, S-RC-38, S-RC-40…46). The timeout fires at T = 4.096 us * 2^timeout,
-// the lower end of the tolerance that the IBTA allows. One lazy timer per QP: it re-arms itself when progress moved the deadline.
+// retry; any progress restores the retries (S-RC-34, S-RC-38, S-RC-40…46). When the timeout fires is said in timeout.h. One
+// lazy timer per QP: it re-arms itself when progress moved the deadline.
 #include <algorithm>
 
 #include "hca/trace_points.h"
 #include "hca/transport/requester.h"
+#include "hca/transport/timeout.h"
 
 namespace hca {
 
@@ -15,18 +16,21 @@ void Requester::rewind(Qp& qp, Psn to) {
   qp.send_psn = to;
 }
 
-// Spends a retry on sending again from `from`; false if none is left, which fails the WQE of the oldest
-// unacknowledged PSN.
+void Requester::send_again(Qp& qp, Psn from, unsigned cause) {
+  trace_.instant(points::retransmit, {}, device_.context.now(), qp.qpn, from.value(), cause);
+  rewind(qp, from);
+  qp.ack_deadline = sim::kNever;  // starts again behind the last packet of the message
+  kick(qp);
+}
+
+// Spends a retry on sending again from `from`; false if none is left, which fails the WQE of the oldest unacknowledged PSN.
 bool Requester::retry(Qp& qp, Psn from, unsigned cause) {
   if (qp.retries_left == 0) {
     fail(qp, qp.unacked_psn, prm::kSynTransportRetry, kVendorRetryExceeded);
     return false;
   }
   --qp.retries_left;
-  trace_.instant(points::retransmit, {}, device_.context.now(), qp.qpn, from.value(), cause);
-  rewind(qp, from);
-  qp.ack_deadline = sim::kNever;  // starts again behind the last packet of the message
-  kick(qp);
+  send_again(qp, from, cause);
   return true;
 }
 
@@ -44,6 +48,7 @@ void Requester::ask_again(Qp& qp, Psn missing) {
 void Requester::progress(Qp& qp) {
   qp.retries_left = qp.retry_count;
   qp.rnr_left = qp.rnr_retry;
+  qp.expiries = 0;
   qp.read_gap_reported = false;
   qp.ack_deadline = sim::kNever;
   if (qp.unacked_psn != qp.next_psn) start_timer(qp);
@@ -52,7 +57,8 @@ void Requester::progress(Qp& qp) {
 // Does nothing while the timer runs: later requests do not postpone it.
 void Requester::start_timer(Qp& qp) {
   if (qp.ack_timeout == 0 || qp.ack_deadline != sim::kNever) return;  // 0: wait for ever
-  qp.ack_deadline = device_.context.now() + sim::Picos{4'096'000LL << qp.ack_timeout};
+  const AckWait wait = ack_wait(device_.config.transport, qp.ack_timeout, qp.retry_count, qp.expiries);
+  qp.ack_deadline = device_.context.now() + wait.duration;
   if (qp.timer_scheduled) return;
   qp.timer_scheduled = true;
   device_.context.scheduler.at(qp.ack_deadline, &Requester::timer_fired, this, timer_key(qp));
@@ -78,7 +84,12 @@ void Requester::timer_fired(void* self, std::uint64_t key) {
   if (qp->unacked_psn == qp->next_psn || qp->rnr_waiting) return;
   r->timeouts_.add();
   qp->read_gap_reported = false;
-  r->retry(*qp, qp->unacked_psn, 0);
+  const TransportConfig& config = r->device_.config.transport;
+  const AckWait expired = ack_wait(config, qp->ack_timeout, qp->retry_count, qp->expiries++);
+  if (!expired.spends_retry) r->send_again(*qp, qp->unacked_psn, 0);
+  else if (gives_up(config, qp->retries_left))
+    r->fail(*qp, qp->unacked_psn, prm::kSynTransportRetry, kVendorRetryExceeded);
+  else r->retry(*qp, qp->unacked_psn, 0);
 }
 
 // Sends again from send_psn to the end of the WQE that owns it. The WQE and its payload are read from host memory anew.
