@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/check.h"
+#include "sim/poison.h"
 
 namespace sim {
 
@@ -24,6 +25,7 @@ struct BufferHeader {
   BufferHeader* next;
   std::uint32_t refs;
   std::uint32_t size_class;
+  std::size_t size;
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 };
 }  // namespace detail
@@ -44,6 +46,8 @@ class BufferRef {
     if (h_ != nullptr && --h_->refs == 0) release(h_);
   }
   std::byte* data() const { return h_->data(); }
+  /// Bytes asked for when the buffer was made; 0 without a buffer.
+  std::size_t size() const { return h_ != nullptr ? h_->size : 0; }
   explicit operator bool() const { return h_ != nullptr; }
 
  private:
@@ -68,6 +72,8 @@ class BufferPool {
     detail::BufferHeader* h = free_[c];
     free_[c] = h->next;
     h->refs = 1;
+    h->size = size;
+    unpoison(h->data(), size);
     ++live_;
     return BufferRef(h);
   }
@@ -82,8 +88,9 @@ class BufferPool {
     const std::size_t count = class_size(c) > 4096 ? 4 : 32;
     slabs_.push_back(std::make_unique_for_overwrite<std::byte[]>(stride * count));
     for (std::size_t i = 0; i < count; ++i) {
-      auto* h = new (slabs_.back().get() + i * stride) detail::BufferHeader{this, free_[c], 0, c};
+      auto* h = new (slabs_.back().get() + i * stride) detail::BufferHeader{this, free_[c], 0, c, 0};
       free_[c] = h;
+      poison(h->data(), class_size(c));
     }
   }
   std::array<detail::BufferHeader*, kClasses> free_{};
@@ -94,6 +101,7 @@ class BufferPool {
 inline void BufferRef::release(detail::BufferHeader* h) {
   h->next = h->home->free_[h->size_class];
   h->home->free_[h->size_class] = h;
+  poison(h->data(), BufferPool::class_size(h->size_class));
   --h->home->live_;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/check.h"
+#include "sim/poison.h"
 
 namespace sim {
 
@@ -65,6 +66,7 @@ class Pool final : public PoolBase {
     if (free_ == nullptr) grow();
     Node* n = free_;
     free_ = n->next;
+    unpoison(n->storage, sizeof n->storage);
     ++live_;
     return Ptr<T>(new (n->storage) T(std::forward<A>(args)...));
   }
@@ -84,6 +86,7 @@ class Pool final : public PoolBase {
     Pool* pool = n->home;
     n->next = pool->free_;
     pool->free_ = n;
+    poison(n->storage, sizeof n->storage);
     --pool->live_;
   }
   void grow() {
@@ -94,6 +97,7 @@ class Pool final : public PoolBase {
       n.home = this;
       n.next = free_;
       free_ = &n;
+      poison(n.storage, sizeof n.storage);
     }
   }
 

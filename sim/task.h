@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "sim/check.h"
+#include "sim/poison.h"
 #include "sim/pool.h"
 #include "sim/scheduler.h"
 
@@ -42,6 +43,7 @@ class FramePool {
     free_[c] = h->next;
     h->home = this;
     h->size_class = c;
+    unpoison(h + 1, n);
     return h + 1;
   }
   static void give(void* p) {
@@ -49,6 +51,7 @@ class FramePool {
     FramePool* home = h->home;
     h->next = home->free_[h->size_class];
     home->free_[h->size_class] = h;
+    poison(h + 1, h->size_class * kStep - sizeof(Header));
   }
 
   /// Links of the list of running flows; embedded in each Flow's promise.
@@ -92,6 +95,7 @@ class FramePool {
     for (std::size_t i = 0; i < kCount; ++i) {
       auto* h = new (slabs_.back().get() + i * c * kStep) Header{this, free_[c], c};
       free_[c] = h;
+      poison(h + 1, c * kStep - sizeof(Header));
     }
   }
   std::array<Header*, kClasses> free_{};

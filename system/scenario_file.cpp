@@ -34,8 +34,7 @@ std::vector<std::string> names_in(const std::vector<fs::path>& directories) {
     for (const auto& entry : fs::directory_iterator(d, ignore))
       if (entry.path().extension() == ".json") out.push_back(entry.path().stem().string());
   std::ranges::sort(out);
-  const auto rest = std::ranges::unique(out);
-  out.erase(rest.begin(), rest.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 

@@ -47,6 +47,18 @@ struct Wqe {
   std::size_t at = 0;
 };
 
+// Its owner may write a longer WQE into the ring between two reads of it.
+TEST(SendWqe, LongerThanTheBytesThatWereReadIsMalformed) {
+  sim::BufferPool pool;
+  for (const std::uint8_t ds : {4, 5, 63}) {
+    const sim::BufferRef one = pool.make(prm::kWqebb);
+    std::memset(one.data(), 0, prm::kWqebb);
+    one.data()[3] = std::byte{MLX5_OPCODE_SEND};
+    one.data()[7] = std::byte{ds};
+    EXPECT_EQ(parse_send_wqe({one, 0}).malformed, ds > 4) << unsigned{ds};
+  }
+}
+
 TEST(SendWqe, ControlSegment) {
   Wqe w(MLX5_OPCODE_SEND_IMM, 2, MLX5_WQE_CTRL_CQ_UPDATE | MLX5_WQE_CTRL_SOLICITED | 0x80, 7);
   w.data(100, 0x77, 0x1000);

@@ -27,6 +27,11 @@ SendWqe parse_send_wqe(WqeBytes bytes) {
   w.signaled = (flags & 0x0C) == MLX5_WQE_CTRL_CQ_UPDATE;
   w.solicited = (flags & MLX5_WQE_CTRL_SOLICITED) != 0;
   std::memcpy(&w.immediate_raw, p + 12, 4);
+  if (std::size_t{w.ds} * prm::kDs > bytes.size()) {  // software has changed it since its length was read
+    w.malformed = true;
+    w.bytes = std::move(bytes);
+    return w;
+  }
   if (w.is_write() || w.is_read() || w.is_atomic()) {
     w.first_data_ds = w.is_atomic() ? 3 : 2;
     if (w.ds >= 2) {

@@ -15,6 +15,7 @@ struct WqeBytes {
   sim::BufferRef buffer;
   std::uint32_t offset = 0;
   const std::byte* data() const { return buffer.data() + offset; }
+  std::size_t size() const { return buffer.size() - offset; }
 };
 
 /// A piece of the message as a data segment gives it.
@@ -54,7 +55,7 @@ inline std::uint8_t wqe_ds(const std::byte* ctrl) { return static_cast<std::uint
 /// WQEBBs that a WQE of `ds` 16-byte units takes.
 constexpr std::uint32_t wqe_basic_blocks(std::uint32_t ds) { return (ds + 3) / 4; }
 
-/// Decodes a WQE. Never reads beyond DS.
+/// Decodes a WQE, of which at least the control segment is there. Never reads beyond DS or the bytes that were read.
 SendWqe parse_send_wqe(WqeBytes bytes);
 
 /// Walks the data segments of a WQE.
