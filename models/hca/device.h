@@ -8,6 +8,7 @@
 
 #include "hca/context/icm.h"
 #include "hca/context/objects.h"
+#include "hca/context/srq.h"
 #include "hca/hca_config.h"
 #include "sim/context.h"
 
@@ -43,7 +44,9 @@ struct Device {
         cqs(1, (1U << cfg.caps.log_max_cq) - 1),
         eqs(1, (1U << cfg.caps.log_max_eq) - 1),
         mkeys(0x10, (1U << cfg.caps.log_max_mkey) - 0x10),
-        pds(1, (1U << cfg.caps.log_max_pd) - 1) {}
+        pds(1, (1U << cfg.caps.log_max_pd) - 1),
+        srqs(1, (1U << cfg.caps.log_max_srq) - 1),
+        xrcds(1, (1U << cfg.caps.log_max_xrcd) - 1) {}
 
   sim::Context& context;
   const HcaConfig& config;
@@ -55,6 +58,8 @@ struct Device {
   ObjectTable<Eq> eqs;
   ObjectTable<Mkey> mkeys;
   ObjectTable<std::uint32_t> pds;
+  ObjectTable<Srq> srqs;
+  ObjectTable<std::uint32_t> xrcds;
   bool enabled = false, initialised = false;
   std::array<std::uint8_t, 6> mac{};
   std::vector<RoceAddress> roce_addresses;

@@ -15,6 +15,7 @@
 #include "hca/transport/requester.h"
 #include "hca/transport/responder.h"
 #include "hca/transport/rx_port.h"
+#include "hca/transport/shared_receive_queue.h"
 #include "hca/transport/tx_port.h"
 #include "hca/uar/uar.h"
 
@@ -36,11 +37,12 @@ struct Hca::Units {
         tx(context, config.send, dma, host, path + ".tx"),
         engine(device, events, path + ".qp"),
         requester(device, dma, translation, completions, tx, qpc, uar.blueflame(), engine, path + ".requester"),
-        receive_queue(device, dma, path + ".receive_queue"),
+        shared_receive_queue(device, dma, events, path + ".shared_receive_queue"),
+        receive_queue(device, dma, shared_receive_queue, path + ".receive_queue"),
         responder(device, dma, translation, completions, events, tx, receive_queue, engine, path + ".responder"),
         rx(device, qpc, path + ".rx"),
         scheduler(device, dma, requester, uar.blueflame(), path + ".scheduler"),
-        command(device, dma, translation, completions, events, uar, engine, qpc) {
+        command(device, dma, translation, completions, events, uar, engine, qpc, shared_receive_queue) {
     device.mac = identity.mac;
     device.max_mtu_code = identity.max_mtu_code;
     engine.bind(requester, responder);
@@ -65,6 +67,7 @@ struct Hca::Units {
   TxPort tx;
   QpEngine engine;
   Requester requester;
+  SharedReceiveQueue shared_receive_queue;
   ReceiveQueue receive_queue;
   Responder responder;
   RxPort rx;
@@ -110,7 +113,7 @@ void Hca::receive(fabric::PacketPtr packet) { units_->rx.receive(std::move(packe
 
 Hca::Census Hca::census() const {
   const Device& d = units_->device;
-  return {d.qps.live(), d.cqs.live(), d.eqs.live(), d.mkeys.live(), d.pds.live()};
+  return {d.qps.live(), d.cqs.live(), d.eqs.live(), d.mkeys.live(), d.pds.live(), d.srqs.live(), d.xrcds.live()};
 }
 
 }  // namespace hca

@@ -35,7 +35,7 @@ class Hca : public sc_core::sc_module, public pcie::DeviceFunction, public fabri
 
   /// Objects alive on the device, for the report at the end of a run.
   struct Census {
-    std::size_t qps, cqs, eqs, mkeys, pds;
+    std::size_t qps, cqs, eqs, mkeys, pds, srqs, xrcds;
   };
   Census census() const;
 

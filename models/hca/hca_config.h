@@ -14,7 +14,8 @@ namespace hca {
 
 /// What QUERY_HCA_CAP reports.
 struct CapabilityConfig {
-  std::uint32_t log_max_qp = 17, log_max_cq = 17, log_max_mkey = 17, log_max_eq = 6, log_max_pd = 16;
+  std::uint32_t log_max_qp = 17, log_max_cq = 17, log_max_mkey = 17, log_max_eq = 6, log_max_pd = 16, log_max_srq = 16,
+                log_max_xrcd = 16;
   std::uint32_t log_max_qp_sz = 15, log_max_cq_sz = 22, log_max_srq_sz = 15;
   std::uint32_t log_max_ra_req = 4, log_max_ra_res = 4, log_max_msg = 30;
   std::uint32_t max_wqe_sz_sq = 1024, max_wqe_sz_rq = 512;
@@ -32,6 +33,8 @@ struct CapabilityConfig {
     v("log_max_mkey", c.log_max_mkey, "log2 of the number of memory keys", p, sim::Range{4, 24});
     v("log_max_eq", c.log_max_eq, "log2 of the number of event queues", p, sim::Range{3, 8});
     v("log_max_pd", c.log_max_pd, "log2 of the number of protection domains", p, sim::Range{1, 24});
+    v("log_max_srq", c.log_max_srq, "log2 of the number of shared receive queues", p, sim::Range{1, 24});
+    v("log_max_xrcd", c.log_max_xrcd, "log2 of the number of XRC domains; 0 = no XRC", p, sim::Range{0, 24});
     v("log_max_qp_sz", c.log_max_qp_sz, "log2 of the largest work queue, in WQEBBs and in WRs", p, sim::Range{6, 16});
     v("log_max_cq_sz", c.log_max_cq_sz, "log2 of the largest completion queue", p, sim::Range{4, 24});
     v("log_max_srq_sz", c.log_max_srq_sz, "log2 of the largest shared receive queue", p, sim::Range{4, 16});
@@ -161,6 +164,7 @@ struct ReceiveConfig {
   sim::Picos scatter{20'000};
   sim::Picos ack_turnaround{15'000};
   std::uint32_t rq_prefetch = 16;
+  bool srq_limit_at_arm = true;
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
@@ -175,6 +179,9 @@ struct ReceiveConfig {
       sim::assumed("no published figure"));
     v("rq_prefetch", c.rq_prefetch, "receive WQEs read by one DMA read, as far as posted",
       sim::assumed("no published figure"), sim::Range{1, 64});
+    v("srq_limit_at_arm", c.srq_limit_at_arm,
+      "arming the limit of a shared receive queue that already holds fewer WQEs raises the event at once",
+      sim::assumed("the alternative is to wait for the next receive; real devices differ"));
   }
 };
 

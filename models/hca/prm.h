@@ -163,6 +163,7 @@ enum Opcode : std::uint16_t {
   kCreateQp = 0x500, kDestroyQp = 0x501, kRst2Init = 0x502, kInit2Rtr = 0x503, kRtr2Rts = 0x504, kRts2Rts = 0x505,
   kSqerr2Rts = 0x506, kQp2Err = 0x507, kQp2Rst = 0x50a, kQueryQp = 0x50b, kSqd2Rts = 0x50c, kInit2Init = 0x50e,
   kCreateSrq = 0x700, kDestroySrq = 0x701, kQuerySrq = 0x702, kArmRq = 0x703,
+  kCreateXrcSrq = 0x705, kDestroyXrcSrq = 0x706, kQueryXrcSrq = 0x707, kArmXrcSrq = 0x708,
   kAllocPd = 0x800, kDeallocPd = 0x801, kAllocUar = 0x802, kDeallocUar = 0x803,
   kAccessReg = 0x805, kAttachToMcg = 0x806, kDetachFromMcg = 0x807, kAllocXrcd = 0x80e, kDeallocXrcd = 0x80f,
   kSetRoceAddress = 0x761,
@@ -187,6 +188,7 @@ enum CmdStatus : std::uint8_t {
 // QUERY_HCA_CAP output: the general capabilities start at byte 16; fields below are relative to that.
 inline constexpr std::size_t kCapOffset = 16, kCapSize = 256;
 inline constexpr Field kCapLogMaxSrqSz{0x10, 16, 8}, kCapLogMaxQpSz{0x10, 8, 8}, kCapLogMaxQp{0x10, 0, 5};
+inline constexpr Field kCapLogMaxSrq{0x14, 16, 5};
 inline constexpr Field kCapLogMaxCqSz{0x18, 16, 8}, kCapLogMaxCq{0x18, 0, 5};
 inline constexpr Field kCapLogMaxEqSz{0x1c, 24, 8}, kCapLogMaxMkey{0x1c, 16, 6}, kCapLogMaxEq{0x1c, 0, 4};
 inline constexpr Field kCapLogMaxRaReq{0x24, 24, 6}, kCapLogMaxRaRes{0x24, 16, 6};
@@ -196,7 +198,7 @@ inline constexpr Field kCapCqeVersion{0x40, 0, 4};
 inline constexpr Field kCapLogBfRegSize{0x44, 16, 5}, kCapBf{0x44, 31, 1};
 inline constexpr Field kCapMaxWqeSzSq{0x4c, 0, 16};  ///< bytes
 inline constexpr Field kCapMaxWqeSzRq{0x50, 0, 16};
-inline constexpr Field kCapLogMaxPd{0x60, 0, 5};
+inline constexpr Field kCapLogMaxPd{0x60, 0, 5}, kCapLogMaxXrcd{0x60, 16, 5};  ///< no domains: no XRC
 inline constexpr Field kCapNumPorts{0x64, 0, 8};
 inline constexpr Field kCapAtomic{0x68, 0, 1}, kCapIgnoreOverrun{0x68, 1, 1}, kCapModeration{0x68, 2, 1};
 inline constexpr Field kCapVendorPartId{0x6c, 0, 16};
@@ -306,6 +308,22 @@ enum QpOpt : std::uint32_t {
   kOptPmState = 1U << 10, kOptRetryCount = 1U << 12, kOptRnrRetry = 1U << 13, kOptAckTimeout = 1U << 14,
 };
 // clang-format on
+
+// Shared receive queue, basic and XRC: context at byte 16 of CREATE_SRQ, CREATE_XRC_SRQ and of the output of the queries,
+// page list at 272. ARM_RQ (op_mod 1) and ARM_XRC_SRQ (op_mod 1): srqn @8, limit in the low half of dword 12.
+inline constexpr std::size_t kSrqcOffset = 16, kSrqcSize = 64, kCreateSrqPas = 272;
+inline constexpr Field kSrqcState{0, 28, 4}, kSrqcLogSize{0, 24, 4};
+inline constexpr Field kSrqcWqSignature{4, 31, 1}, kSrqcLogStride{4, 24, 3}, kSrqcXrcd{4, 0, 24};
+inline constexpr Field kSrqcPageOffset{8, 26, 6}, kSrqcCqn{8, 0, 24};  ///< offset in units of 64 bytes
+inline constexpr Field kSrqcLogPageSize{16, 24, 6}, kSrqcUserIndex{16, 0, 24};
+inline constexpr Field kSrqcPd{24, 0, 24};
+inline constexpr Field kSrqcLwm{28, 16, 16}, kSrqcWqeCount{28, 0, 16};
+inline constexpr std::size_t kSrqcDbrAddr = 40;  ///< be64 bus address of the doorbell record
+inline constexpr Field kArmSrqLimit{12, 0, 16};
+inline constexpr std::uint16_t kArmSrq = 1;  ///< op_mod
+inline constexpr std::uint32_t kSrqStateGood = 0, kSrqStateError = 1;
+/// Head of an SRQ WQE; its data segments follow (S-RQ-2).
+inline constexpr std::uint32_t kSrqHeadSize = 16, kSrqNextIndex = 2;
 
 // Keys and WQEs --------------------------------------------------------------------------------------------------------
 

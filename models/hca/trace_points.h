@@ -14,6 +14,8 @@ inline constexpr Point doorbell{"hca.doorbell", Category::hca, Kind::instant, {"
 inline constexpr Point cq_doorbell{"hca.cq_doorbell", Category::hca, Kind::instant, {"cqn", "ci", "sn", "solicited"}};
 inline constexpr Point wqe_fetch{"hca.wqe_fetch", Category::hca, Kind::span, {"qpn", "wqe", "bytes"}};
 inline constexpr Point rq_wqe_fetch{"hca.rq_wqe_fetch", Category::hca, Kind::span, {"qpn", "wqe", "count"}};
+inline constexpr Point srq_wqe_fetch{"hca.srq_wqe_fetch", Category::hca, Kind::span, {"srqn", "wqe", "count"}};
+inline constexpr Point srq_limit{"hca.srq_limit", Category::hca, Kind::instant, {"srqn", "wqes"}};
 inline constexpr Point wqe{"hca.wqe", Category::hca, Kind::span, {"qpn", "wqe", "opcode", "bytes"}};
 inline constexpr Point translate{"hca.translate", Category::hca, Kind::span, {"key", "va", "bytes"}};
 inline constexpr Point context_fill{"hca.context_fill", Category::hca, Kind::span, {"table", "index"}};

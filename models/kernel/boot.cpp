@@ -99,7 +99,9 @@ int Kernel::query_caps() {
   caps_.log_max_qp_sz = cap(prm::kCapLogMaxQpSz);
   caps_.log_max_cq = cap(prm::kCapLogMaxCq);
   caps_.log_max_cq_sz = cap(prm::kCapLogMaxCqSz);
+  caps_.log_max_srq = cap(prm::kCapLogMaxSrq);
   caps_.log_max_srq_sz = cap(prm::kCapLogMaxSrqSz);
+  caps_.log_max_xrcd = cap(prm::kCapLogMaxXrcd);
   caps_.log_max_mkey = cap(prm::kCapLogMaxMkey);
   caps_.log_max_eq = cap(prm::kCapLogMaxEq);
   caps_.log_max_pd = cap(prm::kCapLogMaxPd);

@@ -98,6 +98,21 @@ void Kernel::remove_qp(Qp& qp) {
   if (qp.async != nullptr) qp.async->drop(&qp);
 }
 
+void Kernel::remove_srq(Srq& srq) {
+  srqs_.erase(srq.srqn);
+  if (srq.async != nullptr) srq.async->drop(&srq);
+}
+
+std::shared_ptr<XrcDomain> Kernel::xrc_domain(std::uint64_t inode) const {
+  for (const auto& d : xrc_domains_)
+    if (d->inode == inode) return d;
+  return nullptr;
+}
+
+void Kernel::remove_xrc_domain(const XrcDomain& domain) {
+  std::erase_if(xrc_domains_, [&](const auto& d) { return d.get() == &domain; });
+}
+
 void Kernel::remove_context(EventFile* async) { std::erase(contexts_, async); }
 
 // Async events ------------------------------------------------------------------------------------------------------------
@@ -116,8 +131,17 @@ void Kernel::dispatch_async(const prm::Eqe& eqe, sim::trace::Cause cause) {
   const auto to_qp = [&](ibv_event_type type) {
     const auto it = qps_.find(prm::get(bytes, prm::kEqeQpn));
     if (it == qps_.end()) return counter("unknown_qpn").add();
-    Qp& qp = *it->second;
-    qp.async->push({qp.user_handle, static_cast<std::uint32_t>(type), &qp, &qp.async_events_reported, cause});
+    const auto push = [&](Qp& qp) {
+      qp.async->push({qp.user_handle, static_cast<std::uint32_t>(type), &qp, &qp.async_events_reported, cause});
+    };
+    if (it->second->handles.empty()) push(*it->second);
+    for (Qp* handle : it->second->handles) push(*handle);  // a shared QP tells everybody who has it open
+  };
+  const auto to_srq = [&](ibv_event_type type) {
+    const auto it = srqs_.find(prm::get(bytes, prm::kEqeQpn));
+    if (it == srqs_.end()) return counter("unknown_srqn").add();
+    Srq& srq = *it->second;
+    srq.async->push({srq.user_handle, static_cast<std::uint32_t>(type), &srq, &srq.async_events_reported, cause});
   };
   const auto to_all = [&](ibv_event_type type, std::uint64_t element) {
     for (EventFile* file : contexts_) file->push({element, static_cast<std::uint32_t>(type), nullptr, nullptr, cause});
@@ -143,6 +167,12 @@ void Kernel::dispatch_async(const prm::Eqe& eqe, sim::trace::Cause cause) {
       return to_qp(IBV_EVENT_PATH_MIG);
     case prm::kEventPathMigFailed:
       return to_qp(IBV_EVENT_PATH_MIG_ERR);
+    case prm::kEventSrqCatas:
+      return to_srq(IBV_EVENT_SRQ_ERR);
+    case prm::kEventSrqLimit:
+      return to_srq(IBV_EVENT_SRQ_LIMIT_REACHED);
+    case prm::kEventSrqLastWqe:
+      return to_qp(IBV_EVENT_QP_LAST_WQE_REACHED);
     case prm::kEventInternalError:
       return to_all(IBV_EVENT_DEVICE_FATAL, 0);
     case prm::kEventPortChange: {

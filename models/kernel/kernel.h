@@ -18,6 +18,7 @@
 #include "kernel/gid_table.h"
 #include "kernel/kernel_config.h"
 #include "kernel/objects.h"
+#include "kernel/regular_files.h"
 #include "kernel/wait.h"
 #include "pcie/root_complex.h"
 #include "sim/context.h"
@@ -42,7 +43,8 @@ struct Platform {
 
 /// What QUERY_HCA_CAP said.
 struct DeviceCaps {
-  std::uint32_t log_max_qp = 0, log_max_qp_sz = 0, log_max_cq = 0, log_max_cq_sz = 0, log_max_srq_sz = 0;
+  std::uint32_t log_max_qp = 0, log_max_qp_sz = 0, log_max_cq = 0, log_max_cq_sz = 0, log_max_srq = 0,
+                log_max_srq_sz = 0, log_max_xrcd = 0;
   std::uint32_t log_max_mkey = 0, log_max_eq = 0, log_max_pd = 0, log_max_ra_req = 0, log_max_ra_res = 0,
                 log_max_msg = 0;
   std::uint32_t port_type = 0, num_ports = 0, cqe_version = 0, log_bf_reg_size = 0, max_wqe_sz_sq = 0,
@@ -105,6 +107,13 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   void remove_cq(Cq& cq);
   void add_qp(Qp& qp) { qps_[qp.qpn] = &qp; }
   void remove_qp(Qp& qp);
+  void add_srq(Srq& srq) { srqs_[srq.srqn] = &srq; }
+  void remove_srq(Srq& srq);
+  /// The XRC domain of a file; null if there is none.
+  std::shared_ptr<XrcDomain> xrc_domain(std::uint64_t inode) const;
+  void add_xrc_domain(std::shared_ptr<XrcDomain> domain) { xrc_domains_.push_back(std::move(domain)); }
+  void remove_xrc_domain(const XrcDomain& domain);
+  RegularFiles& files() { return files_; }
   /// Async event files of all opened contexts, for port and device events.
   void add_context(EventFile* async) { contexts_.push_back(async); }
   void remove_context(EventFile* async);
@@ -145,8 +154,11 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   std::vector<Eq*> by_vector_;
   memory::Va bar_head_{}, uar_map_{};
   std::vector<DmaBuffer> icm_;
-  std::vector<Cq*> cqs_;              // by CQN
-  std::map<std::uint32_t, Qp*> qps_;  // by QPN
+  std::vector<Cq*> cqs_;                                 // by CQN
+  std::map<std::uint32_t, Qp*> qps_;                     // by QPN
+  std::map<std::uint32_t, Srq*> srqs_;                   // by SRQN
+  std::vector<std::shared_ptr<XrcDomain>> xrc_domains_;  // those of files
+  RegularFiles files_;
   std::vector<EventFile*> contexts_;
   sim::trace::Source trace_;
   sim::Semaphore async_order_{1};

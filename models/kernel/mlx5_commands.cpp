@@ -96,6 +96,43 @@ int modify_cq_moderation(CommandInterface& c, std::uint32_t cqn, std::uint16_t c
   return c.execute(cmd);
 }
 
+int create_srq(CommandInterface& c, const SrqParams& p, const DmaMapping& pages, std::uint32_t& srqn) {
+  Command cmd(p.xrc ? prm::kCreateXrcSrq : prm::kCreateSrq, prm::kCreateSrqPas + 8 * pages.pages.size(), kShort);
+  const auto srqc = [&](prm::Field f, std::uint32_t v) { cmd.set(f, v, prm::kSrqcOffset); };
+  srqc(prm::kSrqcLogSize, p.log_size);
+  srqc(prm::kSrqcLogStride, p.wqe_shift - 4);
+  srqc(prm::kSrqcXrcd, p.xrcdn);
+  srqc(prm::kSrqcPageOffset, p.page_offset);
+  srqc(prm::kSrqcCqn, p.cqn);
+  srqc(prm::kSrqcLogPageSize, 0);
+  srqc(prm::kSrqcUserIndex, p.user_index);
+  srqc(prm::kSrqcPd, p.pdn);
+  cmd.set64(prm::kSrqcOffset + prm::kSrqcDbrAddr, p.dbr);
+  put_pages(cmd, prm::kCreateSrqPas, pages);
+  return run_for_number(c, cmd, srqn);
+}
+int destroy_srq(CommandInterface& c, std::uint32_t srqn, bool xrc) {
+  return on_object(c, xrc ? prm::kDestroyXrcSrq : prm::kDestroySrq, srqn);
+}
+int query_srq(CommandInterface& c, std::uint32_t srqn, bool xrc, std::uint32_t& limit) {
+  Command cmd(xrc ? prm::kQueryXrcSrq : prm::kQuerySrq, kShort, prm::kCreateSrqPas);
+  cmd.set(prm::kInObject, srqn);
+  const int error = c.execute(cmd);
+  if (error == 0) limit = cmd.get(prm::kSrqcLwm, prm::kSrqcOffset);
+  return error;
+}
+int arm_srq(CommandInterface& c, std::uint32_t srqn, bool xrc, std::uint32_t limit) {
+  Command cmd(xrc ? prm::kArmXrcSrq : prm::kArmRq, kShort, kShort, prm::kArmSrq);
+  cmd.set(prm::kInObject, srqn);
+  cmd.set(prm::kArmSrqLimit, limit);
+  return c.execute(cmd);
+}
+int alloc_xrcd(CommandInterface& c, std::uint32_t& xrcdn) {
+  Command cmd(prm::kAllocXrcd, kShort, kShort);
+  return run_for_number(c, cmd, xrcdn);
+}
+int dealloc_xrcd(CommandInterface& c, std::uint32_t xrcdn) { return on_object(c, prm::kDeallocXrcd, xrcdn); }
+
 int create_qp(CommandInterface& c, std::span<const std::byte> qpc, const DmaMapping& pages, std::uint32_t& qpn) {
   Command cmd(prm::kCreateQp, prm::kCreateQpPas + 8 * pages.pages.size(), kShort);
   std::memcpy(cmd.in.data() + prm::kQpcOffset, qpc.data(), qpc.size());

@@ -38,6 +38,21 @@ int create_cq(CommandInterface& c, const CqParams& p, const DmaMapping& pages, s
 int destroy_cq(CommandInterface& c, std::uint32_t cqn);
 int modify_cq_moderation(CommandInterface& c, std::uint32_t cqn, std::uint16_t count, std::uint16_t period);
 
+/// A shared receive queue; with `xrcdn` and `cqn` an XRC one.
+struct SrqParams {
+  bool xrc = false;
+  std::uint32_t pdn = 0, log_size = 0, wqe_shift = 0, page_offset = 0;  ///< bytes of a WQE: 1 << wqe_shift
+  std::uint32_t xrcdn = 0, cqn = 0, user_index = 0;
+  std::uint64_t dbr = 0;  ///< bus address
+};
+int create_srq(CommandInterface& c, const SrqParams& p, const DmaMapping& pages, std::uint32_t& srqn);
+int destroy_srq(CommandInterface& c, std::uint32_t srqn, bool xrc);
+/// `limit` receives the armed limit, 0 = not armed.
+int query_srq(CommandInterface& c, std::uint32_t srqn, bool xrc, std::uint32_t& limit);
+int arm_srq(CommandInterface& c, std::uint32_t srqn, bool xrc, std::uint32_t limit);
+int alloc_xrcd(CommandInterface& c, std::uint32_t& xrcdn);
+int dealloc_xrcd(CommandInterface& c, std::uint32_t xrcdn);
+
 /// CREATE_QP with a context of hca::prm::kQpcSize bytes.
 int create_qp(CommandInterface& c, std::span<const std::byte> qpc, const DmaMapping& pages, std::uint32_t& qpn);
 int destroy_qp(CommandInterface& c, std::uint32_t qpn);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "kernel/dma_map.h"
 #include "kernel/event_file.h"
@@ -28,7 +29,7 @@ struct DbrPage {
   std::uint32_t users = 0;
 };
 
-enum class ObjectType : std::uint8_t { pd, mr, cq, qp, ah };
+enum class ObjectType : std::uint8_t { pd, mr, cq, qp, ah, srq, xrcd };
 
 /// What every object has: its handle in the file, the handle that the user gave, and who uses it now.
 struct Object {
@@ -66,13 +67,45 @@ struct Cq : Object {
   bool listed = false;  ///< on its event queue's tasklet list
 };
 
+/// An XRC domain of the device. Domains of one inode are the same (S-XRC-1).
+struct Qp;
+struct XrcDomain {
+  std::uint32_t xrcdn = 0;
+  std::uint64_t inode = 0;                               ///< 0: private
+  std::uint32_t members = 0;                             ///< SRQs, target QPs and opens of an inode, of all processes
+  std::map<std::uint32_t, std::shared_ptr<Qp>> targets;  ///< XRC target QPs by QPN
+};
+
+/// One open of a domain.
+struct Xrcd : Object {
+  Xrcd() : Object(ObjectType::xrcd) {}
+  std::shared_ptr<XrcDomain> domain;
+};
+
+struct Srq : Object {
+  Srq() : Object(ObjectType::srq) {}
+  std::uint32_t srqn = 0;
+  Pd* pd = nullptr;
+  Xrcd* xrcd = nullptr;  ///< XRC only, with `cq`
+  Cq* cq = nullptr;
+  std::shared_ptr<EventFile> async;
+  UserRegion buffer;
+  DbrPage* dbr = nullptr;
+  std::uint32_t max_wr = 0, max_sge = 0;
+};
+
 struct Qp : Object {
   Qp() : Object(ObjectType::qp) {}
   ibv_qp_type qp_type = IBV_QPT_RC;
   std::uint32_t qpn = 0;
   ibv_qp_state state = IBV_QPS_RESET;
   Pd* pd = nullptr;
-  Cq *send_cq = nullptr, *recv_cq = nullptr;
+  Cq *send_cq = nullptr, *recv_cq = nullptr;  ///< null where the type has no such queue
+  Srq* srq = nullptr;
+  Xrcd* xrcd = nullptr;               ///< XRC_RECV: through which open of the domain
+  std::shared_ptr<XrcDomain> domain;  ///< XRC_RECV
+  std::shared_ptr<Qp> real;           ///< XRC_RECV: the shared QP behind this handle
+  std::vector<Qp*> handles;           ///< of such a QP: who has it open
   std::shared_ptr<EventFile> async;
   UserRegion buffer;
   DbrPage* dbr = nullptr;
@@ -87,6 +120,8 @@ struct Qp : Object {
   std::uint8_t max_dest_rd_atomic = 0;
   std::uint32_t access = 0;
   std::uint64_t dbr_offset = 0;
+
+  Qp& target() { return real != nullptr ? *real : *this; }
 };
 
 struct Ah : Object {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // System calls of a process. Every call charges its entry and exit; a call on an event file may block its thread. A file
-// that several calls use stays alive until the last of them returns. Not modelled: signals, dup, fork, file systems
-// beyond the device nodes and sysfs.
+// that several calls use stays alive until the last of them returns. Regular files are names without content, enough to
+// share an XRC domain. Not modelled: signals, dup, fork.
 #include "kernel/process.h"
 
 #include <fcntl.h>
@@ -38,7 +38,7 @@ int Process::take_descriptor() {
 int Process::install(std::shared_ptr<EventFile> file, bool async) {
   const int fd = take_descriptor();
   if (fd < 0) return fd;
-  files_[static_cast<std::size_t>(fd - kFirst)] = {nullptr, std::move(file), false, async};
+  files_[static_cast<std::size_t>(fd - kFirst)] = {nullptr, std::move(file), 0, false, async};
   return fd;
 }
 
@@ -49,6 +49,11 @@ void Process::uninstall(int fd) {
 std::shared_ptr<EventFile> Process::channel(int fd) {
   const File* const f = find(fd);
   return f != nullptr && f->events != nullptr && !f->async ? f->events : nullptr;
+}
+
+long Process::inode(int fd) {
+  const File* const f = find(fd);
+  return f != nullptr && f->inode != 0 ? static_cast<long>(f->inode) : -EBADF;
 }
 
 const UverbsFile* Process::context(int fd) const {
@@ -69,9 +74,13 @@ int Process::open(std::string_view path, int flags) {
     if ((flags & O_ACCMODE) != O_RDWR) result = -EACCES;
     else if ((result = take_descriptor()) >= 0) {
       File& f = files_[static_cast<std::size_t>(result - kFirst)];
-      f = {std::make_shared<UverbsFile>(kernel_, space_, static_cast<DescriptorTable&>(*this)), nullptr,
+      f = {std::make_shared<UverbsFile>(kernel_, space_, static_cast<DescriptorTable&>(*this)), nullptr, 0,
            (flags & O_NONBLOCK) != 0, false};
     }
+  } else if (!path.starts_with("/dev/") && !path.starts_with("/sys/")) {
+    const long inode = kernel_.files().open(path, flags);
+    result = inode < 0 ? static_cast<int>(inode) : take_descriptor();
+    if (result >= 0) files_[static_cast<std::size_t>(result - kFirst)].inode = static_cast<std::uint64_t>(inode);
   }
   leave();
   return result;

@@ -37,16 +37,18 @@ class Process final : public Syscalls, private DescriptorTable {
 
  private:
   struct File {
-    std::shared_ptr<UverbsFile> uverbs;  // one of the two is set
+    std::shared_ptr<UverbsFile> uverbs;  // one of the three is set
     std::shared_ptr<EventFile> events;
+    std::uint64_t inode = 0;
     bool nonblock = false, async = false;
-    bool used() const { return uverbs != nullptr || events != nullptr; }
+    bool used() const { return uverbs != nullptr || events != nullptr || inode != 0; }
   };
   static constexpr int kFirst = 3, kMost = 1024;
 
   int install(std::shared_ptr<EventFile> file, bool async) override;
   void uninstall(int fd) override;
   std::shared_ptr<EventFile> channel(int fd) override;
+  long inode(int fd) override;
   int take_descriptor();
   File* find(int fd);
   void enter();

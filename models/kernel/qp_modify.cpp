@@ -98,7 +98,7 @@ void set_numbers(const Qp& qp, const Change& change, const ib_uverbs_modify_qp& 
   if (given(IBV_QP_TIMEOUT)) prm::set(path, prm::kAdsAckTimeout, cmd.timeout);
   if (qp.qp_type == IBV_QPT_UD) set(prm::kQpcMtu, kUdMtu);
   else if (given(IBV_QP_PATH_MTU)) set(prm::kQpcMtu, cmd.path_mtu);
-  if (qp.qp_type == IBV_QPT_RC) set(prm::kQpcLogAckReqFreq, kAckRequestFrequency);
+  if (qp.qp_type != IBV_QPT_UC && qp.qp_type != IBV_QPT_UD) set(prm::kQpcLogAckReqFreq, kAckRequestFrequency);
   if (given(IBV_QP_DEST_QPN)) set(prm::kQpcRemoteQpn, cmd.dest_qp_num);
   if (given(IBV_QP_RQ_PSN)) set(prm::kQpcNextRcvPsn, cmd.rq_psn & 0xffffff);
   if (given(IBV_QP_SQ_PSN)) set(prm::kQpcNextSendPsn, cmd.sq_psn & 0xffffff);

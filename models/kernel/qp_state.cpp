@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QP transition tables for RC, UC and UD. Other types are refused where QPs are created.
+// QP transition tables for RC, UC and UD; those of XRC follow from RC. Other types are refused where QPs are created.
 // Source: InfiniBand Architecture, QP state diagram and modify-QP attribute tables, as ib_core and mlx5_ib restate them.
 #include "kernel/qp_state.h"
 
@@ -93,7 +93,7 @@ constexpr OptRow kOptRows[] = {
 
 template <class R>
 const auto& of_type(const R& row, ibv_qp_type type) {
-  return type == IBV_QPT_RC ? row.rc : type == IBV_QPT_UC ? row.uc : row.ud;
+  return type == IBV_QPT_UC ? row.uc : type == IBV_QPT_UD ? row.ud : row.rc;
 }
 
 std::uint32_t opt_bits(std::uint32_t mask) {
@@ -120,11 +120,22 @@ std::uint32_t opt_bits(std::uint32_t mask) {
 
 }  // namespace
 
+namespace {
+// XRC splits the attributes of RC: the sender has no responder, the target no requester (S-QP-13).
+constexpr std::uint32_t kOfResponder = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+constexpr std::uint32_t kOfRequester = IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+AttributeMasks without(AttributeMasks m, std::uint32_t bits) { return {m.required & ~bits, m.optional & ~bits}; }
+}  // namespace
+
 std::optional<AttributeMasks> transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to) {
   if (to == IBV_QPS_RESET) return AttributeMasks{};
   if (to == IBV_QPS_ERR) return from == IBV_QPS_RESET ? std::nullopt : std::optional(AttributeMasks{});
   for (const Row& r : kRows)
-    if (r.from == from && r.to == to) return of_type(r, type);
+    if (r.from == from && r.to == to) {
+      if (type == IBV_QPT_XRC_SEND) return without(r.rc, kOfResponder);
+      if (type == IBV_QPT_XRC_RECV) return without(r.rc, kOfRequester);
+      return of_type(r, type);
+    }
   return std::nullopt;
 }
 
@@ -178,7 +189,17 @@ ibv_qp_state state_of_device(std::uint32_t code) {
 }
 
 std::uint32_t device_service(ibv_qp_type type) {
-  return type == IBV_QPT_RC ? prm::kStRc : type == IBV_QPT_UC ? prm::kStUc : prm::kStUd;
+  switch (type) {
+    case IBV_QPT_UC:
+      return prm::kStUc;
+    case IBV_QPT_UD:
+      return prm::kStUd;
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+      return prm::kStXrc;
+    default:
+      return prm::kStRc;
+  }
 }
 
 }  // namespace kernel

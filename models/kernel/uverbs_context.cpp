@@ -100,6 +100,10 @@ ib_uverbs_query_device_resp UverbsFile::device_attributes() const {
   r.max_cqe = (1U << caps.log_max_cq_sz) - 1;
   r.max_mr = 1U << caps.log_max_mkey;
   r.max_pd = 1U << caps.log_max_pd;
+  r.max_srq = 1U << caps.log_max_srq;
+  r.max_srq_wr = (1U << caps.log_max_srq_sz) - 1;
+  r.max_srq_sge = caps.max_wqe_sz_rq / 16 - 1;  // one goes to the link
+  if (caps.log_max_xrcd != 0) r.device_cap_flags |= IBV_DEVICE_XRC;
   r.max_qp_rd_atom = 1U << caps.log_max_ra_res;
   r.max_qp_init_rd_atom = 1U << caps.log_max_ra_req;
   r.max_res_rd_atom = r.max_qp_rd_atom * r.max_qp;

@@ -52,6 +52,20 @@ const UverbsFile::Method* UverbsFile::find_method(std::uint32_t command, bool ex
       {IB_USER_VERBS_CMD_MODIFY_QP, false, sizeof(ib_uverbs_modify_qp), 0, &UverbsFile::modify_qp},
       {IB_USER_VERBS_CMD_DESTROY_QP, false, sizeof(ib_uverbs_destroy_qp), sizeof(ib_uverbs_destroy_qp_resp),
        &UverbsFile::destroy_qp},
+      {IB_USER_VERBS_CMD_CREATE_SRQ, false, sizeof(ib_uverbs_create_srq), sizeof(ib_uverbs_create_srq_resp),
+       &UverbsFile::create_srq},
+      {IB_USER_VERBS_CMD_CREATE_XSRQ, false, sizeof(ib_uverbs_create_xsrq), sizeof(ib_uverbs_create_srq_resp),
+       &UverbsFile::create_xsrq},
+      {IB_USER_VERBS_CMD_MODIFY_SRQ, false, sizeof(ib_uverbs_modify_srq), 0, &UverbsFile::modify_srq},
+      {IB_USER_VERBS_CMD_QUERY_SRQ, false, sizeof(ib_uverbs_query_srq), sizeof(ib_uverbs_query_srq_resp),
+       &UverbsFile::query_srq},
+      {IB_USER_VERBS_CMD_DESTROY_SRQ, false, sizeof(ib_uverbs_destroy_srq), sizeof(ib_uverbs_destroy_srq_resp),
+       &UverbsFile::destroy_srq},
+      {IB_USER_VERBS_CMD_OPEN_XRCD, false, sizeof(ib_uverbs_open_xrcd), sizeof(ib_uverbs_open_xrcd_resp),
+       &UverbsFile::open_xrcd},
+      {IB_USER_VERBS_CMD_CLOSE_XRCD, false, sizeof(ib_uverbs_close_xrcd), 0, &UverbsFile::close_xrcd},
+      {IB_USER_VERBS_CMD_OPEN_QP, false, sizeof(ib_uverbs_open_qp), sizeof(ib_uverbs_create_qp_resp),
+       &UverbsFile::open_qp},
       {IB_USER_VERBS_EX_CMD_QUERY_DEVICE, true, sizeof(ib_uverbs_ex_query_device),
        offsetof(ib_uverbs_ex_query_device_resp, odp_caps), &UverbsFile::query_device_ex},
       {IB_USER_VERBS_EX_CMD_CREATE_CQ, true, sizeof(ib_uverbs_ex_create_cq), sizeof(ib_uverbs_ex_create_cq_resp),
@@ -185,23 +199,25 @@ int UverbsFile::tear_down(Object& object) {
     }
     case ObjectType::qp: {
       auto& qp = static_cast<Qp&>(object);
-      if (qp.state != IBV_QPS_RESET)
-        if (const int error = kernel::modify_qp(commands, hca::prm::kQp2Rst, qp.qpn, 0, {}); error != 0)
-          kernel_.counter("qp_reset_failures").add();
-      qp.state = IBV_QPS_RESET;
-      if (const int error = kernel::destroy_qp(commands, qp.qpn); error != 0) return error;
+      if (qp.real != nullptr) return close_target(qp);
+      if (const int error = destroy_device_qp(qp); error != 0) return error;
       kernel_.remove_qp(qp);
       kernel_.release(user_, qp.buffer);
       release_dbr(qp.dbr);
       if (qp.bfreg >= 0) bfregs_.give(static_cast<std::uint32_t>(qp.bfreg));
       --qp.pd->usecnt;
-      --qp.send_cq->usecnt;
-      --qp.recv_cq->usecnt;
+      for (Cq* cq : {qp.send_cq, qp.recv_cq})
+        if (cq != nullptr) --cq->usecnt;
+      if (qp.srq != nullptr) --qp.srq->usecnt;
       return 0;
     }
     case ObjectType::ah:
       --static_cast<Ah&>(object).pd->usecnt;
       return 0;
+    case ObjectType::srq:
+      return tear_down_srq(static_cast<Srq&>(object));
+    case ObjectType::xrcd:
+      return tear_down_xrcd(static_cast<Xrcd&>(object));
   }
   return -EINVAL;
 }

@@ -28,6 +28,8 @@ struct DescriptorTable {
   virtual void uninstall(int fd) = 0;
   /// The completion channel behind a descriptor, null if it is something else.
   virtual std::shared_ptr<EventFile> channel(int fd) = 0;
+  /// Inode of the regular file behind a descriptor; -EBADF if there is none.
+  virtual long inode(int fd) = 0;
 };
 
 class UverbsFile {
@@ -155,6 +157,22 @@ class UverbsFile {
   int destroy_cq(Io& io);
   int create_ah(Io& io);
   int destroy_ah(Io& io);
+  // uverbs_srq.cpp
+  int create_srq(Io& io);
+  int create_xsrq(Io& io);
+  int create_srq_common(const ib_uverbs_create_xsrq& cmd, Io& io);
+  int modify_srq(Io& io);
+  int query_srq(Io& io);
+  int destroy_srq(Io& io);
+  int tear_down_srq(Srq& srq);
+  // uverbs_xrc.cpp
+  int open_xrcd(Io& io);
+  int close_xrcd(Io& io);
+  int tear_down_xrcd(Xrcd& xrcd);
+  int create_xrc_target(const ib_uverbs_create_qp& cmd, const mlx5_ib_create_qp& user, Io& io);
+  int open_qp(Io& io);
+  std::uint32_t add_target_handle(const std::shared_ptr<Qp>& real, Xrcd& xrcd, std::uint64_t user_handle);
+  int close_target(Qp& handle);
   // uverbs_qp.cpp
   int create_qp(Io& io);
   int modify_qp(Io& io);
@@ -162,6 +180,7 @@ class UverbsFile {
   int destroy_qp(Io& io);
   int size_qp(const ib_uverbs_create_qp& cmd, const mlx5_ib_create_qp& user, Qp& qp) const;
   void build_qpc(const Qp& qp, std::span<std::byte> qpc) const;
+  int destroy_device_qp(Qp& qp);
 
   void release_all();
   int acquire_dbr(std::uint64_t address, DbrPage*& page, std::uint64_t& bus);

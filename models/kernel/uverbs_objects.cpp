@@ -1,33 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands that create and destroy PDs, MRs, CQs and AHs. Each creation holds its parents, takes what it needs step by
-// step and gives everything back when a step fails. SRQs, windows, XRC domains and re-registration are refused.
+// step and gives everything back when a step fails. Windows and re-registration are refused.
 // Source: ib_uverbs uverbs_cmd.c; mlx5_ib cq.c, mr.c; rules S-OBJ-20 … S-OBJ-36, S-OBJ-61, S-MR-1 … S-MR-6.
 #include <bit>
 #include <cerrno>
 
 #include "kernel/mlx5_commands.h"
+#include "kernel/undo.h"
 #include "kernel/uverbs_file.h"
 
 namespace kernel {
 
 namespace {
-
-/// Undoes the steps of a creation that does not get to its end.
-template <class F>
-class Undo {
- public:
-  explicit Undo(F f) : f_(std::move(f)) {}
-  Undo(const Undo&) = delete;
-  Undo& operator=(const Undo&) = delete;
-  ~Undo() {
-    if (armed_) f_();
-  }
-  void dismiss() { armed_ = false; }
-
- private:
-  F f_;
-  bool armed_ = true;
-};
 
 constexpr std::uint32_t kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                                        IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands that create, modify, query and destroy QPs of type RC, UC and UD. Rings belong to user space, which also
-// computed their sizes; the driver checks them against the device. Other types and SRQs are refused.
+// Commands that create, modify, query and destroy QPs of type RC, UC, UD and XRC. Rings belong to user space, which also
+// computed their sizes; the driver checks them against the device. Other types are refused.
 // Source: ib_uverbs uverbs_cmd.c, mlx5_ib qp.c (create_user_qp, set_rq_size, set_user_buf_size).
 #include <bit>
 #include <cerrno>
@@ -28,7 +28,8 @@ int UverbsFile::size_qp(const ib_uverbs_create_qp& cmd, const mlx5_ib_create_qp&
   const std::uint32_t most = 1U << caps.log_max_qp_sz;
   if (cmd.max_recv_wr > most || cmd.max_send_wr > most) return -EINVAL;
   if (cmd.max_send_sge > (caps.max_wqe_sz_sq - 16) / 16 || cmd.max_recv_sge > caps.max_wqe_sz_rq / 16) return -EINVAL;
-  if (cmd.max_recv_wr != 0) {
+  const bool has_rq = cmd.max_recv_wr != 0 && cmd.is_srq == 0 && cmd.qp_type != IBV_QPT_XRC_SEND;
+  if (has_rq) {
     if (user.rq_wqe_shift < 4 || user.rq_wqe_shift >= 32 || (1U << user.rq_wqe_shift) > caps.max_wqe_sz_rq)
       return -EINVAL;
     if (!std::has_single_bit(user.rq_wqe_count) || user.rq_wqe_count > most) return -EINVAL;
@@ -46,7 +47,7 @@ void UverbsFile::build_qpc(const Qp& qp, std::span<std::byte> qpc) const {
   constexpr std::uint32_t kMigrated = 3;
   set(prm::kQpcSt, device_service(qp.qp_type));
   set(prm::kQpcPmState, kMigrated);
-  set(prm::kQpcPd, qp.pd->pdn);
+  if (qp.pd != nullptr) set(prm::kQpcPd, qp.pd->pdn);
   set(prm::kQpcLogMsgMax, kernel_.caps().log_max_msg);
   if (qp.rq_wqes != 0) {
     set(prm::kQpcLogRqSize, log2_of(qp.rq_wqes));
@@ -54,31 +55,43 @@ void UverbsFile::build_qpc(const Qp& qp, std::span<std::byte> qpc) const {
   }
   set(prm::kQpcNoSq, qp.sq_wqebbs == 0 ? 1 : 0);
   if (qp.sq_wqebbs != 0) set(prm::kQpcLogSqSize, log2_of(qp.sq_wqebbs));
-  set(prm::kQpcRqType, qp.rq_wqes == 0 ? prm::kRqZero : prm::kRqRegular);
+  set(prm::kQpcRqType, qp.srq != nullptr ? prm::kRqSrq : qp.rq_wqes == 0 ? prm::kRqZero : prm::kRqRegular);
+  if (qp.srq != nullptr) set(prm::kQpcSrqn, qp.srq->srqn);
+  if (qp.domain != nullptr) set(prm::kQpcXrcd, qp.domain->xrcdn);
   set(prm::kQpcUarPage, qp.uar);
   set(prm::kQpcUserIndex, qp.user_index);
-  set(prm::kQpcCqnSnd, qp.send_cq->cqn);
-  set(prm::kQpcCqnRcv, qp.recv_cq->cqn);
+  if (qp.send_cq != nullptr) set(prm::kQpcCqnSnd, qp.send_cq->cqn);
+  if (qp.recv_cq != nullptr) set(prm::kQpcCqnRcv, qp.recv_cq->cqn);
   set(prm::kQpcPageOffset, qp.page_offset);
-  prm::set64(qpc.data(), prm::kQpcDbrAddr, qp.dbr->region.mapping.pages.front().v + qp.dbr_offset);
+  if (qp.dbr != nullptr)
+    prm::set64(qpc.data(), prm::kQpcDbrAddr, qp.dbr->region.mapping.pages.front().v + qp.dbr_offset);
 }
 
 int UverbsFile::create_qp(Io& io) {
   const auto cmd = io.request<ib_uverbs_create_qp>();
-  if (cmd.qp_type != IBV_QPT_RC && cmd.qp_type != IBV_QPT_UC && cmd.qp_type != IBV_QPT_UD) return -EOPNOTSUPP;
-  if (cmd.is_srq != 0) return -EOPNOTSUPP;
-  Use<Pd> pd;
-  Use<Cq> send_cq, recv_cq;
-  if (const int error = parent(ObjectType::pd, cmd.pd_handle, pd); error != 0) return error;
-  if (const int error = parent(ObjectType::cq, cmd.send_cq_handle, send_cq); error != 0) return error;
-  if (const int error = parent(ObjectType::cq, cmd.recv_cq_handle, recv_cq); error != 0) return error;
+  const bool xrc_send = cmd.qp_type == IBV_QPT_XRC_SEND;
+  if (cmd.qp_type != IBV_QPT_RC && cmd.qp_type != IBV_QPT_UC && cmd.qp_type != IBV_QPT_UD && !xrc_send &&
+      cmd.qp_type != IBV_QPT_XRC_RECV)
+    return -EOPNOTSUPP;
   if (io.driver_in.size() < offsetof(mlx5_ib_create_qp, flags)) return -EINVAL;
   const auto user = io.driver_request<mlx5_ib_create_qp>();
   if ((user.flags & ~kKnownFlags) != 0) return -EINVAL;
   constexpr std::uint32_t kUnsupported =
       MLX5_QP_FLAG_SIGNATURE | MLX5_QP_FLAG_UAR_PAGE_INDEX | MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE;
   if ((user.flags & kUnsupported) != 0) return -EOPNOTSUPP;
+  if (cmd.qp_type == IBV_QPT_XRC_RECV) return create_xrc_target(cmd, user, io);
   if (user.buf_addr % 64 != 0 || user.uidx > 0xffffff) return -EINVAL;
+  Use<Pd> pd;
+  Use<Cq> send_cq, recv_cq;
+  Use<Srq> srq;
+  if (const int error = parent(ObjectType::pd, cmd.pd_handle, pd); error != 0) return error;
+  if (const int error = parent(ObjectType::cq, cmd.send_cq_handle, send_cq); error != 0) return error;
+  if (!xrc_send)
+    if (const int error = parent(ObjectType::cq, cmd.recv_cq_handle, recv_cq); error != 0) return error;
+  if (!xrc_send && cmd.is_srq != 0) {
+    if (const int error = parent(ObjectType::srq, cmd.srq_handle, srq); error != 0) return error;
+    if (srq->xrcd != nullptr) return -EINVAL;  // XRC SRQs serve XRC target QPs
+  }
 
   auto qp = std::make_unique<Qp>();
   qp->qp_type = static_cast<ibv_qp_type>(cmd.qp_type);
@@ -108,6 +121,7 @@ int UverbsFile::create_qp(Io& io) {
   qp->pd = pd.get();
   qp->send_cq = send_cq.get();
   qp->recv_cq = recv_cq.get();
+  qp->srq = srq.get();
   std::array<std::byte, prm::kQpcSize> qpc{};
   build_qpc(*qp, qpc);
   if (const int error = kernel::create_qp(kernel_.commands(), qpc, qp->buffer.mapping, qp->qpn); error != 0)
@@ -116,20 +130,23 @@ int UverbsFile::create_qp(Io& io) {
 
   ++pd->usecnt;
   ++send_cq->usecnt;
-  ++recv_cq->usecnt;
+  if (recv_cq) ++recv_cq->usecnt;
+  if (srq) ++srq->usecnt;
   qp->user_handle = cmd.user_handle;
   qp->async = async_;
   qp->sq_sig_all = cmd.sq_sig_all != 0;
-  qp->cap = {cmd.max_send_wr, cmd.max_recv_wr, cmd.max_send_sge, cmd.max_recv_sge, cmd.max_inline_data};
+  const bool has_rq = qp->rq_wqes != 0;
+  qp->cap = {cmd.max_send_wr, has_rq ? cmd.max_recv_wr : 0, cmd.max_send_sge, has_rq ? cmd.max_recv_sge : 0,
+             cmd.max_inline_data};
   kernel_.add_qp(*qp);
   mlx5_ib_create_qp_resp driver{};
   driver.bfreg_index = BfregPool::user_index(static_cast<std::uint32_t>(qp->bfreg));
   ib_uverbs_create_qp_resp resp{};
   resp.qpn = qp->qpn;
   resp.max_send_wr = cmd.max_send_wr;
-  resp.max_recv_wr = cmd.max_recv_wr;
+  resp.max_recv_wr = qp->cap.max_recv_wr;
   resp.max_send_sge = cmd.max_send_sge;
-  resp.max_recv_sge = cmd.max_recv_sge;
+  resp.max_recv_sge = qp->cap.max_recv_sge;
   resp.max_inline_data = cmd.max_inline_data;
   resp.qp_handle = add(std::move(qp));
   io.respond(resp);
@@ -143,15 +160,15 @@ int UverbsFile::modify_qp(Io& io) {
   Use<Qp> qp;
   if (const int error = use(ObjectType::qp, cmd.qp_handle, qp); error != 0) return error;
   std::array<std::byte, prm::kQpcSize> qpc{};
-  build_qpc(*qp, qpc);
-  return kernel::modify_qp(kernel_, *qp, cmd, qpc);
+  build_qpc(qp->target(), qpc);
+  return kernel::modify_qp(kernel_, qp->target(), cmd, qpc);
 }
 
 int UverbsFile::query_qp(Io& io) {
   const auto cmd = io.request<ib_uverbs_query_qp>();
   Use<Qp> use_qp;
   if (const int error = use(ObjectType::qp, cmd.qp_handle, use_qp); error != 0) return error;
-  Qp& qp = *use_qp;
+  Qp& qp = use_qp->target();
   std::array<std::byte, prm::kQpcSize> qpc{};
   if (const int error = kernel::query_qp(kernel_.commands(), qp.qpn, qpc); error != 0) return error;
   const auto get = [&](prm::Field f) { return prm::get(qpc.data(), f); };
@@ -197,6 +214,15 @@ int UverbsFile::query_qp(Io& io) {
   }
   io.respond(r);
   return 0;
+}
+
+int UverbsFile::destroy_device_qp(Qp& qp) {
+  CommandInterface& commands = kernel_.commands();
+  if (qp.state != IBV_QPS_RESET)
+    if (const int error = kernel::modify_qp(commands, prm::kQp2Rst, qp.qpn, 0, {}); error != 0)
+      kernel_.counter("qp_reset_failures").add();
+  qp.state = IBV_QPS_RESET;
+  return kernel::destroy_qp(commands, qp.qpn);
 }
 
 int UverbsFile::destroy_qp(Io& io) {

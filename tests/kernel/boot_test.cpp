@@ -167,7 +167,7 @@ TEST(Context, CommandHeaderErrors) {
     EXPECT_EQ(v.p.write(v.fd, &c, 12), -EINVAL);  // length is not what the header says
     c.hdr.out_words = 0;
     EXPECT_EQ(v.p.write(v.fd, &c, 16), -ENOSPC);
-    c.hdr = {IB_USER_VERBS_CMD_CREATE_SRQ, 4, 2};
+    c.hdr = {IB_USER_VERBS_CMD_PEEK_CQ, 4, 2};
     EXPECT_EQ(v.p.write(v.fd, &c, 16), -EOPNOTSUPP);
     c.hdr = {0x7f, 4, 2};
     EXPECT_EQ(v.p.write(v.fd, &c, 16), -EINVAL);

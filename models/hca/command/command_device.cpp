@@ -11,6 +11,8 @@ CommandUnit::Status CommandUnit::query_hca_cap(Command& c) {
   const CapabilityConfig& caps = device_.config.caps;
   std::byte* cap = c.out.data() + prm::kCapOffset;
   prm::set(cap, prm::kCapLogMaxSrqSz, caps.log_max_srq_sz);
+  prm::set(cap, prm::kCapLogMaxSrq, caps.log_max_srq);
+  prm::set(cap, prm::kCapLogMaxXrcd, caps.log_max_xrcd);
   prm::set(cap, prm::kCapLogMaxQpSz, caps.log_max_qp_sz);
   prm::set(cap, prm::kCapLogMaxQp, caps.log_max_qp);
   prm::set(cap, prm::kCapLogMaxCqSz, caps.log_max_cq_sz);
@@ -114,6 +116,7 @@ CommandUnit::Status CommandUnit::dealloc_pd(Command& c) {
   bool used = false;
   device_.mkeys.for_each([&](const Mkey& m) { used |= m.pd == pdn; });
   device_.qps.for_each([&](const Qp& q) { used |= q.pd == pdn; });
+  device_.srqs.for_each([&](const Srq& s) { used |= s.pd == pdn; });
   if (used) return prm::kCmdResBusy;
   device_.pds.destroy(pdn);
   return prm::kCmdOk;

@@ -47,19 +47,22 @@ wire::Mac mac_of(const std::byte* path) {
 CommandUnit::Status CommandUnit::create_qp(Command& c) {
   const std::byte* qpc = c.in.data() + prm::kQpcOffset;
   if (prm::get(qpc, prm::kQpcSt) != prm::kStRc || prm::get(qpc, prm::kQpcWqSignature) != 0) return prm::kCmdBadParam;
-  if (prm::get(qpc, prm::kQpcRqType) == prm::kRqSrq) return prm::kCmdBadParam;
   const std::uint32_t pd = prm::get(qpc, prm::kQpcPd), cqn_send = prm::get(qpc, prm::kQpcCqnSnd),
                       cqn_recv = prm::get(qpc, prm::kQpcCqnRcv);
   if (device_.pds.find(pd) == nullptr || device_.cqs.find(cqn_send) == nullptr || device_.cqs.find(cqn_recv) == nullptr)
     return prm::kCmdBadRes;
+  const bool on_srq = prm::get(qpc, prm::kQpcRqType) == prm::kRqSrq;
+  const Srq* srq = on_srq ? device_.srqs.find(prm::get(qpc, prm::kQpcSrqn)) : nullptr;
+  if (on_srq && (srq == nullptr || srq->xrc)) return prm::kCmdBadRes;
   std::uint32_t qpn = 0;
   Qp* qp = device_.qps.create(qpn);
   if (qp == nullptr) return prm::kCmdNoRes;
   qp->qpn = qpn;
   qp->pd = pd;
   qp->cqn_send = cqn_send;
-  qp->cqn_recv = cqn_recv;
-  qp->user_index = prm::get(qpc, prm::kQpcUserIndex);
+  qp->cqn_recv = qp->rx_cqn = cqn_recv;
+  qp->user_index = qp->rx_user_index = prm::get(qpc, prm::kQpcUserIndex);
+  qp->srqn = on_srq ? srq->srqn : 0;
   qp->dbr = {prm::get64(qpc, prm::kQpcDbrAddr)};
   qp->no_sq = prm::get(qpc, prm::kQpcNoSq) != 0;
   qp->sq_wqebbs = qp->no_sq ? 0 : 1U << prm::get(qpc, prm::kQpcLogSqSize);

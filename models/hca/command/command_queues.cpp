@@ -171,6 +171,7 @@ sim::Task<CommandUnit::Status> CommandUnit::destroy_cq(Command& c) {
   if (device_.cqs.find(cqn) == nullptr) co_return prm::kCmdBadRes;
   bool used = false;
   device_.qps.for_each([&](const Qp& q) { used |= q.cqn_send == cqn || q.cqn_recv == cqn; });
+  device_.srqs.for_each([&](const Srq& s) { used |= s.cqn == cqn; });
   if (used) co_return prm::kCmdResBusy;
   const auto busy = [&] { return device_.cqs.find(cqn)->writing || device_.cqs.find(cqn)->refreshing; };
   while (busy()) co_await device_.context.delay(device_.config.context.cqc_hit + sim::Picos{1});

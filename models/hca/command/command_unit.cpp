@@ -15,7 +15,8 @@ constexpr std::uint32_t kMaxLength = 64U << 20;  // the page list of a 32 GiB re
 }
 
 CommandUnit::CommandUnit(Device& device, DmaEngine& dma, Translation& translation, CompletionUnit& completions,
-                         EventUnit& events, Uar& uar, QpControl& qp_control, ContextCache& qpc)
+                         EventUnit& events, Uar& uar, QpControl& qp_control, ContextCache& qpc,
+                         SharedReceiveQueue& shared_receive_queue)
     : device_(device),
       dma_(dma),
       translation_(translation),
@@ -24,6 +25,7 @@ CommandUnit::CommandUnit(Device& device, DmaEngine& dma, Translation& translatio
       uar_(uar),
       qp_control_(qp_control),
       qpc_(qpc),
+      shared_receive_queue_(shared_receive_queue),
       busy_(1U << prm::kLogCmdqSize),
       trace_(device.context, device.host, device.path + ".command"),
       commands_(device.context.stats.counter(device.path + ".command.commands")),
@@ -153,6 +155,10 @@ sim::Picos CommandUnit::duration(std::uint16_t opcode) const {
     case prm::kCreateEq:
     case prm::kCreateCq:
     case prm::kCreateQp:
+    case prm::kCreateSrq:
+    case prm::kCreateXrcSrq:
+    case prm::kDestroySrq:
+    case prm::kDestroyXrcSrq:
     case prm::kDestroyMkey:
     case prm::kDestroyEq:
     case prm::kDestroyCq:
@@ -235,6 +241,22 @@ sim::Task<CommandUnit::Status> CommandUnit::execute(Command& c) {
       co_return query_cq(c);
     case prm::kModifyCq:
       co_return modify_cq(c);
+    case prm::kCreateSrq:
+    case prm::kCreateXrcSrq:
+      co_return create_srq(c, opcode == prm::kCreateXrcSrq);
+    case prm::kDestroySrq:
+    case prm::kDestroyXrcSrq:
+      co_return co_await destroy_srq(c, opcode == prm::kDestroyXrcSrq);
+    case prm::kQuerySrq:
+    case prm::kQueryXrcSrq:
+      co_return query_srq(c, opcode == prm::kQueryXrcSrq);
+    case prm::kArmRq:
+    case prm::kArmXrcSrq:
+      co_return arm_srq(c, opcode == prm::kArmXrcSrq);
+    case prm::kAllocXrcd:
+      co_return alloc_xrcd(c);
+    case prm::kDeallocXrcd:
+      co_return dealloc_xrcd(c);
     case prm::kCreateQp:
       co_return create_qp(c);
     case prm::kDestroyQp:

@@ -10,6 +10,7 @@
 #include "hca/completion/event_unit.h"
 #include "hca/device.h"
 #include "hca/dma/translation.h"
+#include "hca/transport/shared_receive_queue.h"
 #include "hca/uar/uar.h"
 
 namespace hca {
@@ -17,7 +18,7 @@ namespace hca {
 class CommandUnit {
  public:
   CommandUnit(Device& device, DmaEngine& dma, Translation& translation, CompletionUnit& completions, EventUnit& events,
-              Uar& uar, QpControl& qp_control, ContextCache& qpc);
+              Uar& uar, QpControl& qp_control, ContextCache& qpc, SharedReceiveQueue& shared_receive_queue);
   sim::Context& context() { return device_.context; }
   /// The QP context as QUERY_QP returns it and the ICM holds it (kQpcSize bytes).
   static void encode_qpc(const Qp& qp, std::byte* out);
@@ -62,6 +63,14 @@ class CommandUnit {
   sim::Task<Status> destroy_cq(Command& c);
   Status query_cq(Command& c);
   Status modify_cq(Command& c);
+  // Shared receive queues and XRC domains (command_srq.cpp)
+  Status create_srq(Command& c, bool xrc);
+  sim::Task<Status> destroy_srq(Command& c, bool xrc);
+  Status query_srq(Command& c, bool xrc);
+  Status arm_srq(Command& c, bool xrc);
+  Status alloc_xrcd(Command& c);
+  Status dealloc_xrcd(Command& c);
+  Srq* find_srq(const Command& c, bool xrc) const;
   // Queue pairs (command_qp.cpp)
   Status create_qp(Command& c);
   sim::Task<Status> destroy_qp(Command& c);
@@ -82,6 +91,7 @@ class CommandUnit {
   Uar& uar_;
   QpControl& qp_control_;
   ContextCache& qpc_;
+  SharedReceiveQueue& shared_receive_queue_;
   memory::Iova queue_{0};
   std::uint32_t queue_high_ = 0;
   std::vector<bool> busy_;

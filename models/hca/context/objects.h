@@ -171,9 +171,10 @@ struct ResponderResource {
 
 /// A receive WQE held on chip.
 struct RqWqe {
-  std::uint32_t counter = 0;
+  std::uint32_t counter = 0;  ///< what its CQE reports: count of receives (RQ) or index in the ring (SRQ)
   sim::BufferRef buffer;
-  std::uint32_t offset = 0;
+  std::uint32_t offset = 0;    ///< of its first data segment
+  std::uint32_t segments = 0;  ///< data segments at most
 };
 
 enum class QpState : std::uint8_t { reset = 0, init = 1, rtr = 2, rts = 3, sqer = 4, err = 6, sqd = 7 };
@@ -234,6 +235,8 @@ struct Qp {
   std::uint64_t rx_va = 0;       ///< WRITE: next address
   std::uint32_t rx_rkey = 0, rx_left = 0, rx_bytes = 0;
   RqWqe rx_wqe;  ///< SEND: its receive WQE
+  std::uint32_t rx_cqn = 0,
+                rx_user_index = 0;  ///< where a receive WQE of the message reports: CQ, and the queue's name there
   bool rx_wqe_valid = false;
   bool rnr_nak_sent = false;  ///< later packets of the burst stay unanswered (S-RC-15)
   sim::Ring<RqWqe> rq_ready;
@@ -250,6 +253,8 @@ struct Qp {
   std::uint32_t sq_offset = 0, sq_wqebbs = 0, rq_wqes = 0, rq_stride = 0;
   memory::Iova dbr;
   std::uint32_t cqn_send = 0, cqn_recv = 0, user_index = 0;
+  std::uint32_t srqn = 0;  ///< SRQ of the QP, of the message in progress on an XRC target; 0 = none
+  std::uint32_t xrcd = 0;  ///< domain of an XRC target
   bool force_loopback = false;  ///< packets never take the wire
   bool no_sq = false, signature = false, comm_est_raised = false;
   wire::FrameTemplate frame;

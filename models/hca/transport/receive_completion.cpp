@@ -33,7 +33,7 @@ void Responder::post_receive(Qp& qp, const RxPacket& rx) {
   else if (code != MLX5_CQE_RESP_SEND) std::memcpy(&c->imm_inval_pkey, &rx.parsed.headers.immediate, 4);
   constexpr std::uint32_t kIpv6Header = 2U << 28, kIpv4Header = 3U << 28;
   c->flags_rqpn = prm::be32((rx.parsed.ipv4 ? kIpv4Header : kIpv6Header) | qp.remote_qpn);
-  c->srqn_uidx = prm::be32(qp.user_index);
+  c->srqn_uidx = prm::be32(qp.rx_user_index);
   c->byte_cnt = prm::be32(qp.rx_bytes);
   c->sop_drop_qpn = prm::be32(qp.qpn);
   c->wqe_counter = prm::be16(static_cast<std::uint16_t>(qp.rx_wqe.counter));
@@ -43,13 +43,13 @@ void Responder::post_receive(Qp& qp, const RxPacket& rx) {
   cqe.solicited = rx.bth().solicited;
   qp.rx_wqe_valid = false;
   qp.rx_wqe.buffer = {};
-  completions_.post(qp.cqn_recv, std::move(cqe));
+  completions_.post(qp.rx_cqn, std::move(cqe));
 }
 
 void Responder::post_receive_error(Qp& qp, std::uint8_t syndrome, std::uint8_t vendor) {
   PendingCqe cqe;
   auto* c = reinterpret_cast<mlx5_err_cqe*>(cqe.bytes.data());
-  c->srqn = prm::be32(qp.user_index);
+  c->srqn = prm::be32(qp.rx_user_index);
   c->vendor_err_synd = vendor;
   c->syndrome = syndrome;
   c->s_wqe_opcode_qpn = prm::be32(qp.qpn);
@@ -59,7 +59,7 @@ void Responder::post_receive_error(Qp& qp, std::uint8_t syndrome, std::uint8_t v
   cqe.solicited = true;
   qp.rx_wqe_valid = false;
   qp.rx_wqe.buffer = {};
-  completions_.post(qp.cqn_recv, std::move(cqe));
+  completions_.post(qp.rx_cqn, std::move(cqe));
 }
 
 void Responder::refuse(Qp& qp, const RxPacket& rx, const Refusal& why) {
@@ -75,7 +75,9 @@ void Responder::flush(Qp& qp) {
   qp.rx.clear();
   qp.rx_kind = 0xFF;
   if (qp.rx_wqe_valid) post_receive_error(qp, prm::kSynFlush, kVendorReceiveFlush);
-  flush_receives(qp);
+  // The WQEs of an SRQ belong to no QP: this one takes no more, and says so (S-SRQ-5, S-ERR-24).
+  if (qp.srqn != 0) events_.async(prm::kEventSrqLastWqe, qp.qpn);
+  else flush_receives(qp);
 }
 
 // Reports every posted receive as flushed, those that the device has not noticed yet included.
@@ -83,11 +85,11 @@ sim::Flow Responder::flush_receives(Qp& qp) {
   const std::uint32_t life = qp.generation;
   if (qp.flushing_receives) co_return;
   qp.flushing_receives = true;
-  while (life == qp.generation && qp.state == QpState::err &&
-         (!qp.rq_ready.empty() || co_await receive_queue_.ensure(qp))) {
-    if (life != qp.generation || qp.state != QpState::err) break;
-    qp.rx_wqe = qp.rq_ready.pop_front();
+  for (;;) {
+    const bool taken = co_await receive_queue_.take(qp);
+    if (!taken) break;
     post_receive_error(qp, prm::kSynFlush, kVendorReceiveFlush);
+    if (life != qp.generation || qp.state != QpState::err) break;
   }
   if (life == qp.generation) qp.flushing_receives = false;
 }

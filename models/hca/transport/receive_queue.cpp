@@ -10,13 +10,50 @@
 
 namespace hca {
 
-ReceiveQueue::ReceiveQueue(Device& device, DmaEngine& dma, const std::string& path)
+ReceiveQueue::ReceiveQueue(Device& device, DmaEngine& dma, SharedReceiveQueue& shared, const std::string& path)
     : device_(device),
       dma_(dma),
+      shared_(shared),
       trace_(device.context, device.host, path),
       record_reads_(device.context.stats.counter(path + ".record_reads")),
       wqe_fetches_(device.context.stats.counter(path + ".wqe_fetches")) {}
 
+bool ReceiveQueue::take_ready(Qp& qp) {
+  if (qp.srqn != 0) {
+    Srq* srq = device_.srqs.find(qp.srqn);
+    std::optional<RqWqe> wqe = srq != nullptr ? shared_.take_ready(*srq) : std::nullopt;
+    if (!wqe) return false;
+    qp.rx_wqe = std::move(*wqe);
+    qp.rx_wqe_valid = true;
+    return true;
+  }
+  if (qp.rq_ready.empty()) return false;
+  qp.rx_wqe = qp.rq_ready.pop_front();
+  qp.rx_wqe_valid = true;
+  if (!qp.rq_refilling && qp.rq_ready.size() <= device_.config.receive.rq_prefetch / 2) refill(qp);
+  return true;
+}
+
+sim::Task<bool> ReceiveQueue::take(Qp& qp) {
+  const std::uint32_t life = qp.generation;
+  const bool in_error = qp.state == QpState::err;
+  while (!take_ready(qp)) {
+    Srq* srq = qp.srqn != 0 ? device_.srqs.find(qp.srqn) : nullptr;
+    if (qp.srqn != 0 && srq == nullptr) co_return false;
+    bool posted = false;
+    if (srq != nullptr) posted = co_await shared_.ensure(*srq);
+    else posted = co_await ensure(qp);
+    if (life != qp.generation || in_error != (qp.state == QpState::err) || !posted) co_return false;
+  }
+  co_return true;
+}
+
+bool ReceiveQueue::failed(const Qp& qp) const {
+  const Srq* srq = qp.srqn != 0 ? device_.srqs.find(qp.srqn) : nullptr;
+  return srq != nullptr && srq->failed;
+}
+
+// Makes rq_ready non-empty if a receive is posted: waits for a read-ahead under way, else reads record and WQEs.
 sim::Task<bool> ReceiveQueue::ensure(Qp& qp) {
   const std::uint32_t life = qp.generation;
   while (qp.rq_ready.empty() && qp.rq_refilling && life == qp.generation) co_await qp.rq_refilled.wait();
@@ -28,11 +65,6 @@ sim::Task<bool> ReceiveQueue::ensure(Qp& qp) {
     qp.rq_refilled.notify();
   }
   co_return life == qp.generation && !qp.rq_ready.empty();
-}
-
-void ReceiveQueue::taken(Qp& qp) {
-  if (qp.rq_refilling || qp.rq_ready.size() > device_.config.receive.rq_prefetch / 2) return;
-  refill(qp);
 }
 
 sim::Flow ReceiveQueue::refill(Qp& qp) {
@@ -71,7 +103,8 @@ sim::Task<void> ReceiveQueue::fetch(Qp& qp) {
   if (co_await dma_.fetch(qp.buffer.at(byte), n * qp.rq_stride, wqes, 0, {}) != DmaStatus::ok || life != qp.generation)
     co_return;
   trace_.span(points::rq_wqe_fetch, {}, start, start, device_.context.now(), qp.qpn, first, n);
-  for (std::uint32_t i = 0; i < n; ++i) qp.rq_ready.push_back({first + i, wqes, i * qp.rq_stride});
+  for (std::uint32_t i = 0; i < n; ++i)
+    qp.rq_ready.push_back({first + i, wqes, i * qp.rq_stride, qp.rq_stride / prm::kDs});
   qp.rq_ci = first + n;
 }
 

@@ -172,16 +172,13 @@ sim::Task<void> Responder::on_write(Qp& qp, RxPacket& rx) {
 // Makes the next receive WQE the current one; without one the answer is an RNR NAK (S-RC-14).
 sim::Task<bool> Responder::take_receive_wqe(Qp& qp, const RxPacket& rx) {
   const std::uint32_t life = qp.generation;
-  const bool ready = !qp.rq_ready.empty() || co_await receive_queue_.ensure(qp);
+  if (receive_queue_.take_ready(qp)) co_return true;
+  const bool taken = co_await receive_queue_.take(qp);
+  if (taken) co_return true;
   if (qp.ended(life)) co_return false;
-  if (!ready) {
-    rnr_nak(qp, rx);
-    co_return false;
-  }
-  qp.rx_wqe = qp.rq_ready.pop_front();
-  qp.rx_wqe_valid = true;
-  receive_queue_.taken(qp);
-  co_return true;
+  if (receive_queue_.failed(qp)) control_.queue_unreadable(qp);
+  else rnr_nak(qp, rx);
+  co_return false;
 }
 
 void Responder::rnr_nak(Qp& qp, const RxPacket& rx) {
@@ -201,7 +198,7 @@ sim::Task<bool> Responder::scatter(Qp& qp, RxPacket& rx) {
   cause.critical = write && cause.critical && !op.ends_receive_wqe;  // otherwise the CQE is what software waits for
   std::uint32_t done = 0;
   const std::byte* segments = write ? nullptr : qp.rx_wqe.buffer.data() + qp.rx_wqe.offset;
-  ReceiveCursor cursor(segments, qp.rq_stride / prm::kDs);
+  ReceiveCursor cursor(segments, qp.rx_wqe.segments);
   if (!write) cursor.skip(qp.rx_bytes);
   while (done < n) {
     Gather g{false, n - done, qp.rx_rkey, qp.rx_va};
