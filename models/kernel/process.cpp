@@ -137,7 +137,10 @@ long Process::read(int fd, void* data, std::size_t n) {
 long Process::mmap(int fd, std::size_t length, std::uint64_t offset) {
   enter();
   long result = -EBADF;
-  if (File* f = find(fd); f != nullptr) result = f->uverbs != nullptr ? f->uverbs->map(length, offset) : -ENODEV;
+  if (File* f = find(fd); f != nullptr) {
+    const std::shared_ptr<UverbsFile> file = f->uverbs;
+    result = file != nullptr ? file->map(length, offset) : -ENODEV;
+  }
   if (result > 0) mappings_.push_back({static_cast<std::uint64_t>(result)});
   leave();
   return result;

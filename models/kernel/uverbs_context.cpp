@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands about the opened device as a whole: GET_CONTEXT, QUERY_DEVICE, QUERY_PORT, completion channels, UAR mapping.
-// Without dynamic UARs (they need the ioctl ABI) and without a core clock page; user space then does without both.
+// UAR pages beyond the static ones are allocated by mmap (thread domains). No core clock page; user space does without.
 // Source: mlx5_ib main.c (alloc_ucontext, query_device, mmap), ib_uverbs uverbs_cmd.c.
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint32_t kCacheLine = 64;
 constexpr std::uint32_t kVendorId = 0x02c9;
 constexpr std::uint32_t kMaxInlineDescriptor = 512;  // mlx5_ib counts SGEs in at most this much of a send WQE
+constexpr std::uint32_t kDynamicRegisters = 512;     // beyond the static ones
 constexpr std::uint8_t kPortActive = 4, kPhysLinkUp = 5, kEthernet = 2;
 constexpr std::uint8_t kWidth4x = 2, kSpeedEdr = 32;
 
@@ -66,6 +67,7 @@ int UverbsFile::get_context(Io& io) {
   resp.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
   resp.log_uar_size = memory::kPageShift;
   resp.num_uars_per_page = 1;
+  resp.num_dyn_bfregs = kDynamicRegisters;
   io.respond(ib_uverbs_get_context_resp{static_cast<std::uint32_t>(fd), kernel_.comp_vectors()});
   io.driver_respond(resp);
   kernel_.add_context(async_.get());
@@ -76,7 +78,10 @@ int UverbsFile::get_context(Io& io) {
 void UverbsFile::release_uars() {
   for (const std::uint32_t uar : uars_)
     if (dealloc_uar(kernel_.commands(), uar) != 0) kernel_.counter("uar_release_failures").add();
+  for (const auto& [page, uar] : dynamic_uars_)
+    if (dealloc_uar(kernel_.commands(), uar) != 0) kernel_.counter("uar_release_failures").add();
   uars_.clear();
+  dynamic_uars_.clear();
 }
 
 ib_uverbs_query_device_resp UverbsFile::device_attributes() const {
@@ -166,6 +171,28 @@ int UverbsFile::create_comp_channel(Io& io) {
   return 0;
 }
 
+// A page of registers of its own, for a thread domain; it lives as long as the file.
+long UverbsFile::map_dynamic(std::size_t length, std::uint64_t index) {
+  const auto page = static_cast<std::uint32_t>(index);
+  if (length != memory::kPageSize || index >= kDynamicRegisters / 2) return -EINVAL;
+  if (!dynamic_uars_.emplace(page, 0).second) return -EINVAL;
+  std::uint32_t uar = 0;
+  ++active_;  // a close meanwhile waits for this call
+  const int error = alloc_uar(kernel_.commands(), uar);
+  if (error != 0) dynamic_uars_.erase(page);
+  else dynamic_uars_[page] = uar;
+  if (--active_ == 0 && closed_) {
+    release_all();
+    return -EIO;
+  }
+  if (error != 0) return error == -EAGAIN ? -ENOMEM : error;
+  charge(kernel_.config().syscall.map_page);
+  return static_cast<long>(user_
+                               .map_mmio(kernel_.platform().bar0 + std::uint64_t{uar} * prm::kUarPageSize,
+                                         memory::kPageSize, memory::MemoryType::write_combining)
+                               .v);
+}
+
 long UverbsFile::map(std::size_t length, std::uint64_t offset) {
   if (!has_context_ || offset % memory::kPageSize != 0) return -EINVAL;
   const std::uint64_t page = offset >> memory::kPageShift;
@@ -180,6 +207,8 @@ long UverbsFile::map(std::size_t length, std::uint64_t offset) {
     case MLX5_IB_MMAP_NC_PAGE:
       type = memory::MemoryType::uncached;
       break;
+    case MLX5_IB_MMAP_ALLOC_WC:
+      return map_dynamic(length, index);
     case MLX5_IB_MMAP_CORE_CLOCK:
     case MLX5_IB_MMAP_CLOCK_INFO:
       return -EOPNOTSUPP;

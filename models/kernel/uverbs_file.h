@@ -144,6 +144,7 @@ class UverbsFile {
   int query_port(Io& io);
   int create_comp_channel(Io& io);
   void release_uars();
+  long map_dynamic(std::size_t length, std::uint64_t index);
   ib_uverbs_query_device_resp device_attributes() const;
   // uverbs_objects.cpp
   int alloc_pd(Io& io);
@@ -197,6 +198,7 @@ class UverbsFile {
   std::map<std::uint32_t, std::unique_ptr<Object>> objects_;
   BfregPool bfregs_;
   std::vector<std::uint32_t> uars_;                              ///< static pages, by page of the context
+  std::map<std::uint32_t, std::uint32_t> dynamic_uars_;          ///< allocated by mmap, by page
   std::map<std::uint64_t, std::unique_ptr<DbrPage>> dbr_pages_;  // by page address
   std::uint8_t mkey_variant_ = 0;
   std::uint8_t cqe_version_ = 0;

@@ -114,8 +114,14 @@ int UverbsFile::create_qp(Io& io) {
   std::uint64_t dbr_bus = 0;
   if (const int error = acquire_dbr(user.db_addr, qp->dbr, dbr_bus); error != 0) return error;
   qp->dbr_offset = memory::Va{user.db_addr}.offset();
-  qp->bfreg = static_cast<std::int32_t>(bfregs_.take());
-  qp->uar = uars_.at(BfregPool::page_of(static_cast<std::uint32_t>(qp->bfreg)));
+  if ((user.flags & MLX5_QP_FLAG_BFREG_INDEX) != 0) {  // the register of a thread domain
+    const auto dynamic = dynamic_uars_.find(BfregPool::page_of(user.bfreg_index));
+    if (dynamic == dynamic_uars_.end() || dynamic->second == 0) return -EINVAL;
+    qp->uar = dynamic->second;
+  } else {
+    qp->bfreg = static_cast<std::int32_t>(bfregs_.take());
+    qp->uar = uars_.at(BfregPool::page_of(static_cast<std::uint32_t>(qp->bfreg)));
+  }
   qp->page_offset = static_cast<std::uint32_t>(memory::Va{user.buf_addr}.offset() / 64);
   qp->user_index = user.uidx;
   qp->pd = pd.get();
@@ -140,7 +146,7 @@ int UverbsFile::create_qp(Io& io) {
              cmd.max_inline_data};
   kernel_.add_qp(*qp);
   mlx5_ib_create_qp_resp driver{};
-  driver.bfreg_index = BfregPool::user_index(static_cast<std::uint32_t>(qp->bfreg));
+  if (qp->bfreg >= 0) driver.bfreg_index = BfregPool::user_index(static_cast<std::uint32_t>(qp->bfreg));
   ib_uverbs_create_qp_resp resp{};
   resp.qpn = qp->qpn;
   resp.max_send_wr = cmd.max_send_wr;

@@ -124,6 +124,17 @@ long FakeKernel::write(int, const void* data, std::size_t n) {
       answer<mlx5_ib_create_qp_resp>(req.response, sizeof r).bfreg_index = bfreg_index;
       break;
     }
+    case IB_USER_VERBS_CMD_CREATE_SRQ: {
+      const auto& req = body<ib_uverbs_create_srq>(data);
+      srq_request = {req.max_wr, req.max_sge, req.srq_limit};
+      srq_driver = driver<ib_uverbs_create_srq, mlx5_ib_create_srq>(data);
+      auto& r = answer<ib_uverbs_create_srq_resp>(req.response);
+      r.srq_handle = 40;
+      r.max_wr = req.max_wr;
+      r.max_sge = req.max_sge;
+      answer<mlx5_ib_create_srq_resp>(req.response, sizeof r).srqn = first_srqn;
+      break;
+    }
     case IB_USER_VERBS_CMD_MODIFY_QP:
       break;
     case IB_USER_VERBS_CMD_QUERY_QP: {
@@ -144,6 +155,7 @@ long FakeKernel::write(int, const void* data, std::size_t n) {
           comp_events_reported;
       break;
     case IB_USER_VERBS_CMD_DESTROY_QP:
+    case IB_USER_VERBS_CMD_DESTROY_SRQ:
     case IB_USER_VERBS_CMD_DEALLOC_PD:
     case IB_USER_VERBS_CMD_DEREG_MR:
     case IB_USER_VERBS_CMD_DESTROY_AH:

@@ -21,7 +21,7 @@ class FakeKernel : public kernel::Syscalls {
 
   // What the next commands answer.
   std::uint32_t bfreg_index = 24;
-  std::uint32_t first_cqn = 0x456, first_qpn = 0x123;
+  std::uint32_t first_cqn = 0x456, first_qpn = 0x123, first_srqn = 0x678;
   std::uint32_t atomic_cap = 1;
   std::uint8_t link_layer = 1;  ///< IBV_LINK_LAYER_INFINIBAND
   std::array<std::uint8_t, 6> dmac{0x02, 0x11, 0x22, 0x33, 0x44, 0x55};
@@ -37,6 +37,8 @@ class FakeKernel : public kernel::Syscalls {
   mlx5_ib_create_cq cq_driver{};
   ibv_qp_cap qp_caps{};
   std::uint8_t sq_sig_all = 0;
+  ibv_srq_attr srq_request{};
+  mlx5_ib_create_srq srq_driver{};
   mlx5_ib_create_qp qp_driver{};
   mlx5_ib_alloc_ucontext_req_v2 context_request{};
   std::vector<memory::Va> uar_pages;  ///< in the order of mapping

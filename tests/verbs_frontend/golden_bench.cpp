@@ -44,6 +44,7 @@ Bench::~Bench() {
   if (ah != nullptr) ibv_destroy_ah(ah);
   if (other_qp != nullptr) ibv_destroy_qp(other_qp);
   if (qp != nullptr) ibv_destroy_qp(qp);
+  if (srq != nullptr) ibv_destroy_srq(srq);
   if (recv_cq != nullptr && recv_cq != send_cq) ibv_destroy_cq(recv_cq);
   if (send_cq != nullptr) ibv_destroy_cq(send_cq);
   if (pd != nullptr) ibv_dealloc_pd(pd);
@@ -103,7 +104,13 @@ ibv_qp* Bench::make_qp(const Json& q) {
       recv_cq = shared ? send_cq : ibv_create_cq(context, entries, nullptr, nullptr, 0);
     }
   }
+  if (q.contains("srq_max_wr") || q.contains("srq")) {
+    ibv_srq_init_attr init{};
+    init.attr = {q.value("srq_max_wr", 4U), q.value("srq_max_sge", 1U), 0};
+    srq = ibv_create_srq(pd, &init);
+  }
   ibv_qp_init_attr_ex a{};
+  a.srq = srq;
   a.send_cq = send_cq;
   a.recv_cq = recv_cq;
   a.qp_type = type_named(q.value("qp_type", "RC"));
@@ -122,6 +129,7 @@ ibv_qp* Bench::make_qp(const Json& q) {
     granted = a.cap;
   } else {
     ibv_qp_init_attr legacy{};
+    legacy.srq = a.srq;
     legacy.send_cq = a.send_cq;
     legacy.recv_cq = a.recv_cq;
     legacy.cap = a.cap;
@@ -140,6 +148,19 @@ void Bench::poison() {
     std::memset(q->rq.buf, std::to_integer<int>(kPoison), std::size_t{q->rq.wqe_cnt} << q->rq.wqe_shift);
     std::memset(q->sq.buf, std::to_integer<int>(kPoison), std::size_t{q->sq.wqe_cnt} * 64);
     std::memset(q->dbr, std::to_integer<int>(kPoison), 8);
+  }
+  if (srq != nullptr) {
+    mlx5::Srq& s = msrq();
+    std::vector<std::uint16_t> links;
+    // The links of the free list are not poison: they are what the driver reads.
+    for (std::uint32_t i = 0; i < s.wqe_cnt; ++i) {
+      std::uint16_t next;
+      std::memcpy(&next, s.wqe(i) + 2, 2);
+      links.push_back(next);
+    }
+    std::memset(s.buf, std::to_integer<int>(kPoison), std::size_t{s.wqe_cnt} << s.wqe_shift);
+    for (std::uint32_t i = 0; i < s.wqe_cnt; ++i) std::memcpy(s.wqe(i) + 2, &links[i], 2);
+    std::memset(s.dbr, std::to_integer<int>(kPoison), 4);
   }
   for (ibv_cq* c : {send_cq, recv_cq})
     if (c != nullptr) std::memset(mlx5::cq_of(c).dbr, std::to_integer<int>(kPoison), 8);
@@ -161,6 +182,28 @@ void Bench::post_plain_sends(unsigned n, bool signaled, bool reap) {
   }
   machine.state.tap = &recorder;
   recorder.on = was_on;
+}
+
+void Bench::post_shared(unsigned n) {
+  machine.state.tap = nullptr;
+  for (unsigned i = 0; i < n; ++i) {
+    ibv_recv_wr wr{};
+    ibv_recv_wr* bad = nullptr;
+    equal(ibv_post_srq_recv(srq, &wr, &bad), 0, "preparing receive");
+  }
+  machine.state.tap = &recorder;
+}
+
+void Bench::complete_shared(std::uint32_t index) {
+  settle();
+  mlx5::Cq& cq = mlx5::cq_of(recv_cq);
+  mlx5_cqe64 cqe{};
+  cqe.sop_drop_qpn = mlx5::be32(qp->qp_num);
+  cqe.wqe_counter = mlx5::be16(static_cast<std::uint16_t>(index));
+  cqe.op_own = static_cast<std::uint8_t>(0x20 | ((cq.cons_index & cq.entries) != 0 ? 1 : 0));
+  write_cqe(recv_cq, cq.cons_index & (cq.entries - 1), hex(reinterpret_cast<const std::byte*>(&cqe), sizeof cqe));
+  ibv_wc wc{};
+  equal(::ibv_poll_cq(recv_cq, 1, &wc), 1, "preparing poll");
 }
 
 void Bench::write_cqe(ibv_cq* cq, std::uint32_t slot, const std::string& text) {
@@ -292,6 +335,18 @@ void Bench::run_setup_step(const std::string& step) {
     to_state(qp, "RTS");
   } else if (step.starts_with("modify_qp RESET")) {
     modify(qp, IBV_QPS_RESET);
+  } else if (step == "65536 receives posted and completed, in order") {
+    msrq().counter = 0;  // 65536 of them; the list has come round to where it began
+  } else if (step.starts_with("CQEs for WQE ")) {
+    for (std::size_t at = step.find("WQE "); at != std::string::npos; at = step.find("WQE ", at + 1))
+      complete_shared(static_cast<std::uint32_t>(std::stoul(step.substr(at + 4))));
+  } else if (has(step, "receives posted") && srq != nullptr) {
+    post_shared(leading_number(step));
+  } else if (step.starts_with("ibv_post_srq_recv wr_id ")) {
+    const std::string id = step.substr(24, step.find(' ', 24) - 24);
+    RecvChain chain(*this, Json::array({{{"wr_id", id}, {"sge", parse_sges(step)}}}), true);
+    ibv_recv_wr* bad = nullptr;
+    equal(ibv_post_srq_recv(srq, chain.first(), &bad), 0, "preparing receive");
   } else if (has(step, "receives posted")) {
     const unsigned n = leading_number(step);
     machine.state.tap = nullptr;

@@ -220,6 +220,12 @@ void poll(Bench& b, const Json& c) {
       check_wc(b, list[i], wc[i]);
     }
   }
+  const Json links = c["result"].value("srq_next_wqe_index_after", Json::array());
+  for (std::uint32_t i = 0; i < links.size(); ++i) {
+    std::uint16_t next;
+    std::memcpy(&next, b.msrq().wqe(i) + 2, sizeof next);
+    b.equal(std::uint32_t{mlx5::be16(next)}, links[i].get<std::uint32_t>(), "link of WQE " + std::to_string(i));
+  }
   check_free_slots(b, c["result"]);
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <fstream>
@@ -117,6 +118,20 @@ void Bench::check_written(const Json& w) {
     check_region(q.rq.buf, std::size_t{q.rq.wqe_cnt} << q.rq.wqe_shift, w.value("rq", Json::array()), "rq");
     check_region(reinterpret_cast<const std::byte*>(q.dbr), 8, line("qp_dbr"), "qp_dbr");
   }
+  if (srq != nullptr) {
+    const mlx5::Srq& s = msrq();
+    const Json blocks = w.value("srq", Json::array());
+    std::vector<std::byte> ring(s.buf, s.wqe(s.wqe_cnt));
+    // Links of WQEs that the vector does not show are there all the same.
+    for (std::uint32_t i = 0; i < s.wqe_cnt; ++i) {
+      const std::size_t at = std::size_t{i} << s.wqe_shift;
+      const bool shown =
+          std::any_of(blocks.begin(), blocks.end(), [&](const Json& b) { return number(b["offset"]) == at; });
+      if (!shown) std::fill_n(ring.begin() + static_cast<std::ptrdiff_t>(at) + 2, 2, kPoison);
+    }
+    check_region(ring.data(), ring.size(), blocks, "srq");
+    check_region(reinterpret_cast<const std::byte*>(s.dbr), 4, line("srq_dbr"), "srq_dbr");
+  }
   if (send_cq != nullptr)
     check_region(reinterpret_cast<const std::byte*>(mlx5::cq_of(send_cq).dbr), 8, line("send_cq_dbr"), "send_cq_dbr");
   if (recv_cq != nullptr && recv_cq != send_cq)
@@ -197,6 +212,7 @@ SendChain::SendChain(Bench& b, const Json& list) : wrs(list.size()), sges(list.s
       sges[i].push_back({touched ? b.local(a) : a, static_cast<std::uint32_t>(number(s["length"])),
                          static_cast<std::uint32_t>(number(s["lkey"]))});
     }
+    if (b.qp != nullptr && b.qp->qp_type == IBV_QPT_XRC_SEND) w.qp_type.xrc.remote_srqn = 0x789;
     w.sg_list = sges[i].data();
     w.num_sge = j.value("num_sge", static_cast<int>(sges[i].size()));
     if (j.contains("imm_data_be")) std::memcpy(&w.imm_data, unhex(j["imm_data_be"]).data(), 4);

@@ -18,6 +18,7 @@
 #include "machine_fixture.h"
 #include "verbs_frontend/mlx5/ah.h"
 #include "verbs_frontend/mlx5/mlx5.h"
+#include "verbs_frontend/mlx5/srq.h"
 
 namespace verbs::test {
 
@@ -62,6 +63,7 @@ struct Bench {
   ibv_context* context = nullptr;
   ibv_pd* pd = nullptr;
   ibv_cq *send_cq = nullptr, *recv_cq = nullptr;
+  ibv_srq* srq = nullptr;
   ibv_qp* qp = nullptr;
   ibv_qp* other_qp = nullptr;
   ibv_ah* ah = nullptr;
@@ -79,7 +81,11 @@ struct Bench {
   }
 
   mlx5::Qp& mqp() { return mlx5::qp_of(qp); }
+  mlx5::Srq& msrq() { return mlx5::srq_of(srq); }
   ibv_qp* make_qp(const Json& q);
+  /// Posts empty receives to the SRQ, or lets CQEs of the receive CQ complete some.
+  void post_shared(unsigned n);
+  void complete_shared(std::uint32_t index);
   void to_state(ibv_qp* q, const std::string& state);
   void modify(ibv_qp* q, ibv_qp_state state);
   std::uint64_t local(std::uint64_t vector_address) const;

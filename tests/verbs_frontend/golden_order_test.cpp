@@ -20,7 +20,7 @@ std::vector<std::string> expected(const Json& order) {
     else if (op == "sfence" || op == "lfence") out.push_back(op);
     else if (op == "store" && where != "ibv_wc" && where != "wc")
       out.push_back("store " + where + " " + e["offset"].get<std::string>() + " " + e["value"].get<std::string>());
-    else if (op == "load" && (where == "sq" || where == "rq"))
+    else if (op == "load" && (where == "sq" || where == "rq" || where == "srq"))
       out.push_back("load " + where + " " + e["offset"].get<std::string>());
   }
   return out;
@@ -39,6 +39,11 @@ std::pair<std::string, std::uint64_t> locate(Bench& b, std::uint64_t at) {
   const auto offset = [at](const void* base) { return at - reinterpret_cast<std::uint64_t>(base); };
   if (inside(q.sq.buf, std::size_t{q.sq.wqe_cnt} * 64)) return {"sq", offset(q.sq.buf)};
   if (inside(q.rq.buf, std::size_t{q.rq.wqe_cnt} << q.rq.wqe_shift)) return {"rq", offset(q.rq.buf)};
+  if (b.srq != nullptr) {
+    const mlx5::Srq& s = b.msrq();
+    if (inside(s.buf, std::size_t{s.wqe_cnt} << s.wqe_shift)) return {"srq", offset(s.buf)};
+    if (inside(s.dbr, 4)) return {"srq_dbr", offset(s.dbr)};
+  }
   if (inside(q.dbr, 8)) return {"qp_dbr", offset(q.dbr)};
   if (inside(mlx5::cq_of(b.send_cq).dbr, 8)) return {"send_cq_dbr", offset(mlx5::cq_of(b.send_cq).dbr)};
   if (inside(mlx5::cq_of(b.recv_cq).dbr, 8)) return {"recv_cq_dbr", offset(mlx5::cq_of(b.recv_cq).dbr)};
@@ -76,7 +81,7 @@ std::vector<std::string> recorded(Bench& b) {
         break;
       }
       case Recorder::Event::load:
-        if (where == "sq" || where == "rq") out.push_back("load " + where + " " + hex_number(offset));
+        if (where == "sq" || where == "rq" || where == "srq") out.push_back("load " + where + " " + hex_number(offset));
         break;
     }
   }
@@ -136,6 +141,8 @@ void act(Bench& b, const std::string& id) {
     ibv_wr_complete(q);
   } else if (id == "H-post_recv") {
     ::ibv_post_recv(b.qp, &recv, &bad_recv);
+  } else if (id == "H-post_srq_recv") {
+    ibv_post_srq_recv(b.srq, &recv, &bad_recv);
   } else if (id == "H-arm") {
     ::ibv_req_notify_cq(b.send_cq, 0);
   } else if (id == "H-ex-poll") {

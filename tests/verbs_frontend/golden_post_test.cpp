@@ -20,6 +20,8 @@ void set_up(Bench& b, const Json& c) {
     b.equal(b.granted.max_inline_data, g.value("max_inline_data", b.granted.max_inline_data),
             "granted max_inline_data");
     b.equal(b.mqp().sq.wqe_cnt, g.value("sq_wqebb", b.mqp().sq.wqe_cnt), "sq_wqebb");
+    if (g.contains("srq_ring_wqes"))
+      b.equal(b.msrq().wqe_cnt, g["srq_ring_wqes"].get<std::uint32_t>(), "ring of the SRQ");
     b.equal(b.mqp().rq.wqe_cnt, g.value("rq_wqes", b.mqp().rq.wqe_cnt), "rq_wqes");
   }
   b.to_state(b.qp, setup["qp"].value("state", "RTS"));
@@ -96,6 +98,8 @@ void build(Bench& b, ibv_qp_ex* q, const Json& s, std::vector<int>& rets) {
   } else if (call == "set_ud_addr") {
     ibv_wr_set_ud_addr(q, b.ah, static_cast<std::uint32_t>(number(s["remote_qpn"])),
                        static_cast<std::uint32_t>(number(s["remote_qkey"])));
+  } else if (call == "set_xrc_srqn") {
+    ibv_wr_set_xrc_srqn(q, static_cast<std::uint32_t>(number(s["remote_srqn"])));
   } else if (call == "set_sge") {
     ibv_wr_set_sge(q, static_cast<std::uint32_t>(number(s["lkey"])), number(s["addr"]),
                    static_cast<std::uint32_t>(number(s["length"])));
@@ -155,11 +159,13 @@ TEST(Golden, PostRecvAndReset) {
       b.check_written(c["written"]);
       return;
     }
-    RecvChain chain(b, c["call"]["wr"], false);
+    const Json one = Json::array({{{"wr_id", "0x1"}, {"sge", Json::array()}}});
+    RecvChain chain(b, c["call"].value("wr", one), false);
     ibv_recv_wr* const untouched = reinterpret_cast<ibv_recv_wr*>(1);
     ibv_recv_wr* bad = untouched;
     b.recorder.on = true;
-    const int ret = ::ibv_post_recv(b.qp, chain.first(), &bad);
+    const bool shared = c["call"]["verb"] == "ibv_post_srq_recv";
+    const int ret = shared ? ibv_post_srq_recv(b.srq, chain.first(), &bad) : ::ibv_post_recv(b.qp, chain.first(), &bad);
     b.recorder.on = false;
     b.equal(ret, c["result"]["ret"].get<int>(), "return value");
     if (c["result"].contains("bad_wr_index"))

@@ -25,7 +25,7 @@ void qp_case(Bench& b, const Json& c) {
   if (c["id"] == "E-type-unknown") q["qp_type"] = "RC";
   b.send_cq = b.recv_cq = ibv_create_cq(b.context, 15, nullptr, nullptr, 0);
   if (c["id"] == "E-rc-noscat") b.machine.state.env["MLX5_SCATTER_TO_CQE"] = "0";
-  const std::size_t before = b.kernel.commands.size();
+  const std::size_t before = b.kernel.commands.size() + (q.contains("srq") ? 1 : 0);  // the SRQ's own command
   errno = 0;
   if (c["id"] == "E-type-unknown") {
     ibv_qp_init_attr a{};
@@ -124,11 +124,50 @@ void cq_case(Bench& b, const Json& c) {
   if (r.contains("read_functions_set")) check_read_functions(b, r["read_functions_set"], cq.base.cq_ex);
 }
 
+void srq_case(Bench& b, const Json& c) {
+  ibv_srq_init_attr init{};
+  init.attr = {c["call"]["max_wr"].get<std::uint32_t>(), c["call"]["max_sge"].get<std::uint32_t>(), 0};
+  const std::size_t before = b.kernel.commands.size();
+  errno = 0;
+  b.srq = ibv_create_srq(b.pd, &init);
+  const int error = errno;
+  const Json& r = c["result"];
+  b.equal(b.kernel.commands.size() - before, r["kernel_commands"].get<std::size_t>(), "kernel commands");
+  b.expect((b.srq != nullptr) == (r["result"] == "ok"), "result");
+  if (b.srq == nullptr) return b.equal(error, r["errno"].get<int>(), "errno");
+  b.equal(init.attr.max_wr, r["granted"]["max_wr"].get<std::uint32_t>(), "granted max_wr");
+  b.equal(init.attr.max_sge, r["granted"]["max_sge"].get<std::uint32_t>(), "granted max_sge");
+  b.equal(b.kernel.srq_request.max_wr, r["create_command"]["max_wr"].get<std::uint32_t>(), "max_wr in command");
+  b.equal(b.kernel.srq_request.max_sge, r["create_command"]["max_sge"].get<std::uint32_t>(), "max_sge in command");
+  b.equal(std::uint64_t{b.kernel.srq_driver.flags}, number(r["create_command"]["udata_flags"]), "flags");
+  b.equal(b.kernel.srq_driver.uidx, r["create_command"]["uidx"].get<std::uint32_t>(), "uidx");
+  mlx5::Srq& srq = b.msrq();
+  b.equal(1U << srq.wqe_shift, r["wqe_bytes"].get<std::uint32_t>(), "WQE bytes");
+  b.equal(srq.wqe_cnt, r["buf_wqes"].get<std::uint32_t>(), "WQEs");
+  const Json links = r.value("initial_next_wqe_index", Json::array());
+  for (std::uint32_t i = 0; i < links.size(); ++i) {
+    std::uint16_t next;
+    std::memcpy(&next, srq.wqe(i) + 2, 2);
+    b.equal(std::uint32_t{mlx5::be16(next)}, links[i].get<std::uint32_t>(), "link of WQE " + std::to_string(i));
+  }
+  b.expect(hex(reinterpret_cast<const std::byte*>(srq.dbr), 4) == r.value("initial_dbr", "00000000"), "initial record");
+  b.machine.state.tap = nullptr;
+  std::uint32_t posts = 0;
+  for (ibv_recv_wr* bad = nullptr;; ++posts) {
+    ibv_recv_wr wr{};
+    if (ibv_post_srq_recv(b.srq, &wr, &bad) != 0) break;
+  }
+  b.settle();
+  b.equal(posts, r["posts_accepted"].get<std::uint32_t>(), "receives accepted");
+  b.expect(hex(reinterpret_cast<const std::byte*>(srq.dbr), 4) == r["dbr_after_posts"], "record after the posts");
+}
+
 TEST(Golden, Sizes) {
   replay_group("E", [](Bench& b, const Json& c) {
     const std::string verb = c["call"]["verb"];
     if (verb.starts_with("ibv_create_qp")) qp_case(b, c);
     else if (verb.starts_with("ibv_create_cq")) cq_case(b, c);
+    else if (verb == "ibv_create_srq") srq_case(b, c);
     else b.problem("not built: " + verb);
   });
 }

@@ -125,6 +125,11 @@ void ibv_ack_async_event(struct ibv_async_event* event) {
       ++event->element.qp->events_completed;
       verbs::wake_ack_waiters(reinterpret_cast<verbs::QpBase*>(event->element.qp)->ack_waiters);
       break;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      ++event->element.srq->events_completed;
+      verbs::wake_ack_waiters(reinterpret_cast<verbs::SrqBase*>(event->element.srq)->ack_waiters);
+      break;
     default:
       break;
   }

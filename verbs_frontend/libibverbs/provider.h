@@ -94,6 +94,10 @@ struct CqBase {
   ibv_cq_ex cq_ex;  // first; ibv_cq is its prefix
   AckWaiters ack_waiters;
 };
+struct SrqBase {
+  ibv_srq srq;  // first
+  AckWaiters ack_waiters;
+};
 struct QpBase {
   ibv_qp_ex qp_ex;  // first; ibv_qp is its prefix
   AckWaiters ack_waiters;
@@ -117,6 +121,9 @@ int cmd_destroy_cq(ibv_cq* cq);
 int cmd_modify_qp(ibv_qp* qp, const ibv_qp_attr& attr, int mask);
 int cmd_query_qp(ibv_qp* qp, ibv_qp_attr& attr, int mask, ibv_qp_init_attr& init);
 int cmd_destroy_qp(ibv_qp* qp);
+int cmd_modify_srq(ibv_srq* srq, const ibv_srq_attr& attr, int mask);
+int cmd_query_srq(ibv_srq* srq, ibv_srq_attr& attr);
+int cmd_destroy_srq(ibv_srq* srq);
 
 }  // namespace verbs
 

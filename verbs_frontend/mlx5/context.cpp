@@ -11,9 +11,12 @@
 
 #include "verbs_frontend/libibverbs/command.h"
 #include "verbs_frontend/mlx5/ah.h"
+#include "verbs_frontend/mlx5/domain.h"
 #include "verbs_frontend/mlx5/mlx5.h"
 #include "verbs_frontend/mlx5/provider.h"
+#include "verbs_frontend/mlx5/srq.h"
 #include "verbs_frontend/mlx5/verbs.h"
+#include "verbs_frontend/mlx5/xrc.h"
 
 namespace verbs::mlx5 {
 namespace {
@@ -47,6 +50,8 @@ Environment register_counts(const ProcessState& s) {
 void unmap_uars(Mlx5Context& c) {
   for (const memory::Va page : c.uar_pages) c.base.syscalls->munmap(page, memory::kPageSize);
   c.uar_pages.clear();
+  for (const memory::Va page : c.dynamic_pages) c.base.syscalls->munmap(page, memory::kPageSize);
+  c.dynamic_pages.clear();
 }
 
 int map_uars(Mlx5Context& c, int fd) {
@@ -107,6 +112,8 @@ ibv_pd* alloc_pd(ibv_context* context) {
 }
 
 int dealloc_pd(ibv_pd* pd) {
+  if (pd_of(pd).protection != nullptr) return dealloc_parent_domain(pd);
+  if (pd_of(pd).users != 0) return EBUSY;
   const int e = cmd_dealloc_pd(pd);
   if (e == 0) delete reinterpret_cast<Pd*>(pd);
   return e;
@@ -148,6 +155,10 @@ const ProviderOps& provider_ops() {
     o.modify_qp = modify_qp;
     o.query_qp = query_qp;
     o.destroy_qp = destroy_qp;
+    o.create_srq = create_srq;
+    o.modify_srq = modify_srq;
+    o.query_srq = query_srq;
+    o.destroy_srq = destroy_srq;
     o.create_ah = create_ah;
     o.destroy_ah = destroy_ah;
     o.close = close_context;
@@ -166,6 +177,15 @@ void install_inline_ops(verbs_context& v) {
   v.query_device_ex = query_device_inline;
   v.create_cq_ex = create_cq_ex_checked;
   v.create_qp_ex = create_qp_ex;
+  v.context.ops.post_srq_recv = post_srq_recv;
+  v.create_srq_ex = create_srq_ex;
+  v.get_srq_num = get_srq_num;
+  v.open_xrcd = open_xrcd;
+  v.close_xrcd = close_xrcd;
+  v.open_qp = open_qp;
+  v.alloc_td = alloc_td;
+  v.dealloc_td = dealloc_td;
+  v.alloc_parent_domain = alloc_parent_domain;
 }
 
 int get_context(Mlx5Context& c, const Environment& e) {
@@ -187,8 +207,10 @@ int get_context(Mlx5Context& c, const Environment& e) {
   c.max_rq_desc = r.max_rq_desc_sz;
   c.max_send_wqebb = r.max_send_wqebb;
   c.max_recv_wr = r.max_recv_wr;
+  c.max_srq_recv_wr = r.max_srq_recv_wr;
   c.bf_reg_size = r.bf_reg_size;
   c.total_bfregs = r.tot_bfregs;
+  c.dynamic_bfregs = r.num_dyn_bfregs;
   c.low_latency_bfregs = e.low_latency;
   c.cache_line = std::max<std::size_t>(r.cache_line_size, 64);
   c.cqe_version = r.cqe_version;
@@ -227,11 +249,11 @@ bool matches(std::string_view modalias) { return modalias.starts_with("pci:v0000
 
 const Provider kProvider{"mlx5", matches, alloc_context};
 
-std::uint32_t Mlx5Context::take_user_index(Qp* qp) {
-  const auto slot = std::ranges::find(by_user_index, nullptr);
+std::uint32_t Mlx5Context::take_user_index(Resource resource) {
+  const auto slot = std::ranges::find_if(by_user_index, [](const Resource& r) { return !r.used(); });
   const auto index = static_cast<std::uint32_t>(slot - by_user_index.begin());
-  if (slot == by_user_index.end()) by_user_index.push_back(qp);
-  else *slot = qp;
+  if (slot == by_user_index.end()) by_user_index.push_back(resource);
+  else *slot = resource;
   return index;
 }
 

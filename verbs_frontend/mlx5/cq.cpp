@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "verbs_frontend/libibverbs/command.h"
-#include "verbs_frontend/mlx5/mlx5.h"
+#include "verbs_frontend/mlx5/srq.h"
 #include "verbs_frontend/mlx5/verbs.h"
 
 namespace verbs::mlx5 {
@@ -126,7 +126,7 @@ int destroy_cq(ibv_cq* ibcq) {
   return 0;
 }
 
-void clean_cq(Machine& m, Cq& cq, const Qp& qp) {
+void clean_cq(Machine& m, Cq& cq, std::uint32_t user_index, Srq* srq) {
   m.lock(cq.lock);
   m.thread().sync();
   const auto slot = [&cq](std::uint32_t n) { return cq.buf + std::size_t{n & (cq.entries - 1)} * cq.cqe_size; };
@@ -142,7 +142,8 @@ void clean_cq(Machine& m, Cq& cq, const Qp& qp) {
     mlx5_cqe64 cqe;
     std::byte* from = slot(n);
     m.load_bytes(from + cq.cqe_size - sizeof cqe, &cqe, sizeof cqe);
-    if ((be32(cqe.srqn_uidx) & 0xffffff) == qp.user_index) {
+    if ((be32(cqe.srqn_uidx) & 0xffffff) == user_index) {
+      if (srq != nullptr && is_receive(cqe)) free_srq_wqe(m, *srq, be16(cqe.wqe_counter) & (srq->wqe_cnt - 1));
       ++removed;
     } else if (removed != 0) {
       // The CQE moves towards the producer; each slot keeps its own owner bit.
@@ -159,7 +160,7 @@ void clean_cq(Machine& m, Cq& cq, const Qp& qp) {
     m.barrier(cpu::Barrier::udma_to_device);
     m.store(cq.dbr + kCiWord, be32(cq.cons_index & 0xffffff));
   }
-  if (cq.current == &qp) cq.current = nullptr;
+  cq.current = nullptr;
   forget_empty_polls(cq);
   m.unlock(cq.lock);
 }

@@ -13,7 +13,11 @@ Cq& self(ibv_cq_ex* q) { return *reinterpret_cast<Cq*>(q); }
 
 int take(Machine& m, Cq& cq, sim::Picos entry) {
   Completion c;
-  const Seen seen = take_completion(m, cq, entry, c);
+  Seen seen = take_completion(m, cq, entry, c);
+  while (seen == Seen::skipped) {
+    c = {};
+    seen = take_completion(m, cq, entry, c);
+  }
   if (seen == Seen::empty) return ENOENT;
   cq.cqe = c.cqe;
   cq.umr_opcode = c.umr_opcode;

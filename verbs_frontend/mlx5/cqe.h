@@ -6,12 +6,14 @@
 
 namespace verbs::mlx5 {
 
-enum class Seen : std::uint8_t { empty, found, error };
+/// skipped: a receive that the device will do again in another WQE; no completion of the program's.
+enum class Seen : std::uint8_t { empty, found, error, skipped };
 
 /// A CQE resolved to its WR: what both polling interfaces need.
 struct Completion {
   mlx5_cqe64 cqe;
-  Qp* qp = nullptr;
+  Qp* qp = nullptr;             ///< null for an XRC SRQ
+  Srq* srq = nullptr;           ///< of a receive
   bool counted = true;          ///< false: an opcode that names no WR; only qp_num and wc_flags are reported
   bool is_error = false;        ///< an error CQE
   bool scatter_failed = false;  ///< inline data that did not fit
@@ -24,6 +26,11 @@ struct Completion {
   std::uint8_t send_opcode() const { return static_cast<std::uint8_t>(be32(cqe.sop_drop_qpn) >> 24); }
   std::uint8_t vendor_error() const { return reinterpret_cast<const mlx5_err_cqe&>(cqe).vendor_err_synd; }
 };
+
+inline bool is_receive(const mlx5_cqe64& cqe) {
+  const std::uint8_t opcode = cqe.op_own >> 4;
+  return (opcode >= MLX5_CQE_RESP_WR_IMM && opcode <= MLX5_CQE_RESP_SEND_INV) || opcode == MLX5_CQE_RESP_ERR;
+}
 
 /// Takes the next CQE, if there is one: consumer index, barrier, copy of the CQE, WR look-up, reclaim of its slots.
 /// `entry` is the time at which the poll call began and tells a loop of empty polls (see poll_cq.cpp).

@@ -3,7 +3,7 @@
 // WQE names (S-CQE-16, S-INL-2). The scatter list is read back from the ring.
 #include <algorithm>
 
-#include "verbs_frontend/mlx5/cqe.h"
+#include "verbs_frontend/mlx5/srq.h"
 
 namespace verbs::mlx5 {
 namespace {
@@ -25,6 +25,15 @@ ibv_wc_status scatter_to_receive(Machine& m, Qp& qp, const std::byte* data, std:
   if (n == 0) return IBV_WC_SUCCESS;
   const std::byte* segment = qp.rq.slot(qp.rq.index(qp.rq.tail));
   for (int i = 0; i < qp.rq.max_gs; ++i, segment += 16)
+    if (put(m, segment, data, n)) return IBV_WC_SUCCESS;
+  return IBV_WC_LOC_LEN_ERR;
+}
+
+ibv_wc_status scatter_to_shared(Machine& m, const Srq& srq, std::uint32_t index, const std::byte* data,
+                                std::uint32_t n) {
+  if (n == 0) return IBV_WC_SUCCESS;
+  const std::byte* segment = srq.wqe(index) + hca::prm::kSrqHeadSize;
+  for (std::uint32_t i = 0; i < srq.granted.max_sge; ++i, segment += hca::prm::kDs)
     if (put(m, segment, data, n)) return IBV_WC_SUCCESS;
   return IBV_WC_LOC_LEN_ERR;
 }

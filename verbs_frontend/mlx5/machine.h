@@ -17,6 +17,12 @@ using hca::prm::be16;
 using hca::prm::be32;
 using hca::prm::be64;
 
+/// Spin lock of a queue.
+struct Lock {
+  cpu::SpinLock spin;
+  bool needed = true;
+};
+
 class Machine {
  public:
   /// `locks` = false: MLX5_SINGLE_THREADED, no spin lock is taken.
@@ -67,6 +73,13 @@ class Machine {
     thread_.lock(l, wc);
     if (state_.tap != nullptr) [[unlikely]]
       state_.tap->on_lock();
+  }
+  /// The lock of a queue: not taken when its thread domain makes the program responsible (S-OBJ-65).
+  void lock(Lock& l) {
+    if (l.needed) lock(l.spin);
+  }
+  void unlock(Lock& l) {
+    if (l.needed) unlock(l.spin);
   }
   void unlock(cpu::SpinLock& l) {
     if (!locks_) return;

@@ -44,22 +44,31 @@ class DbrPool {
 
 /// A BlueFlame register (bfreg). The half that the next doorbell uses belongs to the register, not to the QP (S-BF-1).
 struct BfReg {
-  memory::Va reg;               ///< address of the first half
-  std::uint32_t half = 0;       ///< offset of the half to use next
-  std::uint32_t half_size = 0;  ///< 0: no halves
-  std::uint32_t number = 0;     ///< 0: no BlueFlame on this register
-  bool need_lock = false;       ///< shared by several QPs
+  memory::Va reg;                   ///< address of the first half
+  std::uint32_t half = 0;           ///< offset of the half to use next
+  std::uint32_t half_size = 0;      ///< 0: no halves
+  std::uint32_t number = 0;         ///< 0: no BlueFlame on this register
+  bool need_lock = false;           ///< shared by several QPs
+  std::uint32_t dynamic_index = 0;  ///< of a thread domain's register: how the kernel counts it
   cpu::SpinLock lock;
 };
 
 // Context ------------------------------------------------------------------------------------------------------------
 
 struct Qp;
+struct Srq;
+
+/// What a user index names, the number by which CQEs of version 1 name a queue (S-DEV-4): a QP or an XRC SRQ.
+struct Resource {
+  Qp* qp = nullptr;
+  Srq* srq = nullptr;
+  bool used() const { return qp != nullptr || srq != nullptr; }
+};
 
 struct Mlx5Context {
   verbs::Context base;  // first: the library's view
 
-  std::uint32_t max_sq_desc = 0, max_rq_desc = 0, max_send_wqebb = 0, max_recv_wr = 0;
+  std::uint32_t max_sq_desc = 0, max_rq_desc = 0, max_send_wqebb = 0, max_recv_wr = 0, max_srq_recv_wr = 0;
   std::uint32_t bf_reg_size = 0, total_bfregs = 0, low_latency_bfregs = 0;
   std::size_t cache_line = 64;
   unsigned cqe_version = 0;
@@ -71,23 +80,49 @@ struct Mlx5Context {
   std::vector<memory::Va> uar_pages;
   std::vector<std::unique_ptr<BfReg>> bfregs;
   DbrPool dbrs;
-  /// QPs by user index, the number by which CQEs of version 1 name them (S-DEV-4).
-  std::vector<Qp*> by_user_index;
+  // Registers of thread domains.
+  std::uint32_t dynamic_bfregs = 0;  ///< that the kernel allows
+  std::vector<memory::Va> dynamic_pages;
+  std::vector<std::unique_ptr<BfReg>> dynamic_regs;
+  std::vector<BfReg*> free_dynamic;
+  std::vector<Resource> by_user_index;
 
   memory::AddressSpace& space() { return base.syscalls->space(); }
   memory::Va cq_doorbell() const { return uar_pages.front() + hca::prm::kUarCqDoorbell; }
-  std::uint32_t take_user_index(Qp* qp);
-  void give_user_index(std::uint32_t index) { by_user_index[index] = nullptr; }
+  std::uint32_t take_user_index(Resource resource);
+  void give_user_index(std::uint32_t index) { by_user_index[index] = {}; }
 };
 inline Mlx5Context& mlx5_of(ibv_context* c) { return reinterpret_cast<Mlx5Context&>(verbs::context_of(c)); }
 inline Machine machine_for(ibv_context* c) { return Machine(!mlx5_of(c).single_threaded); }
 
 // Protection domain --------------------------------------------------------------------------------------------------
 
+struct Td;
+
+/// A protection domain, or a parent domain over one.
 struct Pd {
   ibv_pd pd;
   std::uint32_t pdn;
+  std::uint32_t users = 0;   ///< parent domains over it; of a parent domain: queues in it
+  Pd* protection = nullptr;  ///< parent domain: what it is over
+  Td* td = nullptr;          ///< parent domain: its thread domain, if any
 };
+inline Pd& pd_of(ibv_pd* p) { return *reinterpret_cast<Pd*>(p); }
+
+// A queue created in, or gone from, what may be a parent domain.
+void enter_domain(ibv_pd* pd);
+void leave_domain(ibv_pd* pd);
+/// False when a thread domain makes the program responsible for one thread at a time.
+bool locks_needed(const ibv_pd* pd);
+/// The doorbell register of the thread domain; nullptr without one.
+BfReg* dedicated_register(ibv_pd* pd);
+
+/// XRC domain.
+struct Xrcd {
+  ibv_xrcd xrcd;
+  std::uint32_t handle;
+};
+inline Xrcd& xrcd_of(ibv_xrcd* x) { return *reinterpret_cast<Xrcd*>(x); }
 
 // Completion queue ---------------------------------------------------------------------------------------------------
 
@@ -100,7 +135,7 @@ struct Cq {
   std::uint32_t cons_index = 0;
   std::uint32_t arm_sn = 0;
   Dbr* dbr = nullptr;
-  cpu::SpinLock lock;
+  Lock lock;
   Qp* current = nullptr;  ///< QP of the last CQE, which the next one mostly names again
   sim::Tags* tags = nullptr;
   std::vector<sim::MsgId> delivered;  ///< journeys that end when the poll under way returns
@@ -137,7 +172,7 @@ struct WorkQueue {
     std::uint8_t opcode;  ///< enum ibv_wr_opcode
   };
   std::vector<WrInfo> wrs;  ///< SQ: by WR number (head, tail), a power of two of them
-  cpu::SpinLock lock;
+  Lock lock;
 
   std::byte* slot(std::uint32_t i) const { return buf + (static_cast<std::size_t>(i) << wqe_shift); }
   std::byte* end() const { return slot(wqe_cnt); }
@@ -208,8 +243,8 @@ void ring_send_doorbell(Machine& m, Qp& qp, std::uint32_t nreq, bool inlined, st
 void begin_journey(Machine& m, Qp& qp, std::uint32_t number, sim::Picos entry, ibv_wr_opcode opcode,
                    std::uint32_t bytes);
 
-/// Removes the CQEs of a QP (S-QP-46).
-void clean_cq(Machine& m, Cq& cq, const Qp& qp);
+/// Removes the CQEs of a queue (S-QP-46); receives of a QP on `srq` go back to its free list.
+void clean_cq(Machine& m, Cq& cq, std::uint32_t user_index, Srq* srq);
 void forget_empty_polls(Cq& cq);
 void set_builders(Qp& qp, std::uint64_t ops);
 void set_cq_ex_ops(Cq& cq, std::uint64_t wc_flags);

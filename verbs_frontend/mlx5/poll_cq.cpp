@@ -2,11 +2,11 @@
 // ibv_poll_cq on CQEs of version 1: ownership test, barrier, look-up by user index, WC, consumer index record
 // (S-CQE-4 to S-CQE-16, S-CQE-18, S-PS-40). A loop of empty polls with nothing in between is skipped: from the third
 // poll on, the thread waits for a write to the next CQE's ownership byte and goes on at the instant at which the loop
-// would have looked. Not built: SRQ completions, CQE compression, CQE version 0.
+// would have looked. Not built: CQE compression, CQE version 0.
 #include <algorithm>
 
 #include "cpu/core.h"
-#include "verbs_frontend/mlx5/cqe.h"
+#include "verbs_frontend/mlx5/srq.h"
 
 namespace verbs::mlx5 {
 namespace {
@@ -44,11 +44,19 @@ bool look(Machine& m, Cq& cq, sim::Picos entry) {
   return owned_by_software(cq, m.load<std::uint8_t>(op_own));
 }
 
-Qp* find_qp(Cq& cq, std::uint32_t user_index) {
-  if (cq.current != nullptr && cq.current->user_index == user_index) [[likely]]
-    return cq.current;
-  const auto& table = mlx5_of(cq.cq().context).by_user_index;
-  return cq.current = user_index < table.size() ? table[user_index] : nullptr;
+/// The QP or XRC SRQ that a CQE names goes into `c`, and of a receive the SRQ. False if there is none.
+bool find_resource(Cq& cq, std::uint32_t user_index, bool receive, Completion& c) {
+  if (cq.current != nullptr && cq.current->user_index == user_index) [[likely]] {
+    c.qp = cq.current;
+  } else {
+    const auto& table = mlx5_of(cq.cq().context).by_user_index;
+    const Resource r = user_index < table.size() ? table[user_index] : Resource{};
+    c.qp = cq.current = r.qp;
+    c.srq = r.srq;
+    if (!r.used()) return false;
+  }
+  if (receive && c.qp != nullptr && c.qp->qp().srq != nullptr) c.srq = &srq_of(c.qp->qp().srq);
+  return true;
 }
 
 /// Frees the slots up to and including WQE `idx` (S-PS-40) and ends the journeys that end at this side.
@@ -88,6 +96,13 @@ void requester(Machine& m, Cq& cq, Completion& c, std::byte* slot) {
   reclaim(m, cq, qp, idx, c.status != IBV_WC_SUCCESS);
 }
 
+/// A message arrived: its journey ends when the poll returns.
+void settle_receive(Machine& m, Cq& cq, const Completion& c, std::uint32_t slot_number) {
+  const sim::MsgId id = cq.tags->find(slot_number);
+  if (c.status == IBV_WC_SUCCESS) cq.delivered.push_back(id);
+  else m.state().context->journeys.drop(id);
+}
+
 void responder(Machine& m, Cq& cq, Completion& c, std::byte* cqe64, std::uint32_t slot_number) {
   Qp& qp = *c.qp;
   c.wr_id = qp.rq.wqe_cnt != 0 ? qp.rq.wrid[qp.rq.index(qp.rq.tail)] : 0;
@@ -100,11 +115,32 @@ void responder(Machine& m, Cq& cq, Completion& c, std::byte* cqe64, std::uint32_
     c.scatter_failed = c.status != IBV_WC_SUCCESS;
   }
   ++qp.rq.tail;
-  const sim::MsgId id = cq.tags->find(slot_number);
-  if (c.status == IBV_WC_SUCCESS) cq.delivered.push_back(id);
-  else m.state().context->journeys.drop(id);
+  settle_receive(m, cq, c, slot_number);
 }
 
+/// Receive of an SRQ's WQE, which the CQE names by its index (S-CQE-15).
+Seen shared_receive(Machine& m, Cq& cq, Completion& c, std::byte* cqe64, std::uint32_t slot_number) {
+  Srq& srq = *c.srq;
+  const std::uint32_t index = be16(c.cqe.wqe_counter);
+  if (index >= srq.wqe_cnt) return Seen::error;
+  if (c.is_error) {
+    c.status = status_of(reinterpret_cast<const mlx5_err_cqe&>(c.cqe).syndrome);
+    constexpr std::uint8_t kPageFault = 0x93;
+    if (c.status == IBV_WC_REM_ABORT_ERR && c.vendor_error() == kPageFault) {
+      exchange_srq_wqe(m, srq, index);
+      return Seen::skipped;
+    }
+  } else {
+    if (c.cqe.op_own & MLX5_INLINE_SCATTER_32) c.status = scatter_to_shared(m, srq, index, cqe64, be32(c.cqe.byte_cnt));
+    else if (c.cqe.op_own & MLX5_INLINE_SCATTER_64)
+      c.status = scatter_to_shared(m, srq, index, cqe64 - sizeof(mlx5_cqe64), be32(c.cqe.byte_cnt));
+    c.scatter_failed = c.status != IBV_WC_SUCCESS;
+  }
+  c.wr_id = srq.wrid[index];
+  free_srq_wqe(m, srq, index);
+  settle_receive(m, cq, c, slot_number);
+  return Seen::found;
+}
 /// Whether the CQE names a WR of a known QP.
 Seen resolve(Machine& m, Cq& cq, Completion& c, std::byte* slot, std::uint32_t slot_number) {
   std::byte* cqe64 = slot + (cq.cqe_size - sizeof(mlx5_cqe64));
@@ -126,12 +162,13 @@ Seen resolve(Machine& m, Cq& cq, Completion& c, std::byte* slot, std::uint32_t s
       c.counted = false;
       return Seen::found;
   }
-  c.qp = find_qp(cq, be32(c.cqe.srqn_uidx) & 0xffffff);
-  if (c.qp == nullptr) {
+  const bool from_requester = c.opcode() == MLX5_CQE_REQ || c.opcode() == MLX5_CQE_REQ_ERR;
+  if (!find_resource(cq, be32(c.cqe.srqn_uidx) & 0xffffff, !from_requester, c)) {
     if (c.is_error) c.status = status_of(reinterpret_cast<const mlx5_err_cqe&>(c.cqe).syndrome);
     return Seen::error;
   }
-  const bool from_requester = c.opcode() == MLX5_CQE_REQ || c.opcode() == MLX5_CQE_REQ_ERR;
+  if (!from_requester && c.srq != nullptr) return shared_receive(m, cq, c, cqe64, slot_number);
+  if (c.qp == nullptr) return Seen::error;
   if (from_requester ? c.qp->sq.wqe_cnt == 0 : c.qp->rq.wqe_cnt == 0) return Seen::error;
   if (from_requester) requester(m, cq, c, slot);
   else responder(m, cq, c, cqe64, slot_number);
@@ -285,7 +322,7 @@ int poll_cq(ibv_cq* ibcq, int n, ibv_wc* wc) {
     if (seen == Seen::empty) break;
     fill_wc(c, seen, wc[polled]);
     if (seen == Seen::error) break;
-    ++polled;
+    if (seen == Seen::found) ++polled;
   }
   store_consumer_index(m, cq);
   m.unlock(cq.lock);

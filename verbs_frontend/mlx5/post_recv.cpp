@@ -19,10 +19,7 @@ void build(Machine& m, const WorkQueue& rq, std::byte* wqe, const ibv_recv_wr& w
     seg += 16;
     ++used;
   }
-  if (used < rq.max_gs) {
-    m.store(seg, std::uint64_t{be32(hca::prm::kInvalidLkey)} << 32);
-    m.store<std::uint64_t>(seg + 8, 0);
-  }
+  if (used < rq.max_gs) put_terminator(m, seg);
 }
 
 }  // namespace

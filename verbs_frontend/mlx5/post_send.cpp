@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ibv_post_send: checks in the driver's order, WQE encoding, doorbell (S-PS-4 to S-PS-28, with the recorded corrections:
 // a WR refused after its WQE was begun leaves that slot partly written, and the doorbell then carries its first bytes).
-// RC, UC and UD. Not built: XRC, raw packets, TSO, WQE signatures.
+// RC, UC, UD and XRC. Not built: raw packets, TSO, WQE signatures.
 #include "verbs_frontend/mlx5/wqe.h"
 
 #include <cerrno>
@@ -78,7 +78,7 @@ struct Post {
 /// Operation segments of a connected QP. EINVAL or EOPNOTSUPP leave the control segment half written.
 int put_operation(Post& p, const ibv_send_wr& wr) {
   Machine& m = p.m;
-  const bool rc = p.qp.qp().qp_type == IBV_QPT_RC;
+  const bool rc = p.qp.qp().qp_type == IBV_QPT_RC || p.qp.qp().qp_type == IBV_QPT_XRC_SEND;
   switch (wr.opcode) {
     case IBV_WR_RDMA_READ:
       if (!rc) return 0;
@@ -165,6 +165,10 @@ int build(Post& p, const ibv_send_wr& wr, std::uint8_t opcode, std::uint32_t nre
           static_cast<std::uint8_t>(qp.signal_bits | fence | (wr.send_flags & IBV_SEND_SIGNALED ? kCeAlways : 0) |
                                     (wr.send_flags & IBV_SEND_SOLICITED ? kSolicited : 0)));
   p.advance(16);
+  if (qp.qp().qp_type == IBV_QPT_XRC_SEND) {
+    put_xrc(m, p.seg, wr.qp_type.xrc.remote_srqn);
+    p.advance(16);
+  }
   if (qp.qp().qp_type == IBV_QPT_UD) {
     put_datagram(m, p.seg, wr.wr.ud.ah, wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);
     p.advance(48);

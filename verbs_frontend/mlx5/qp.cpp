@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // QP creation, state changes as user space sees them, query and destruction (S-OBJ-40 to S-OBJ-49, S-QP-41, S-QP-46,
-// S-QP-47). RC, UC and UD. Refused with EOPNOTSUPP: XRC and raw packet QPs, SRQs, WQE signatures, TSO.
+// S-QP-47). RC, UC, UD and XRC. Refused with EOPNOTSUPP: raw packet QPs, WQE signatures, TSO.
 #include <rdma/mlx5-abi.h>
 
 #include <bit>
@@ -8,8 +8,9 @@
 #include <memory>
 
 #include "verbs_frontend/libibverbs/command.h"
-#include "verbs_frontend/mlx5/mlx5.h"
+#include "verbs_frontend/mlx5/srq.h"
 #include "verbs_frontend/mlx5/verbs.h"
+#include "verbs_frontend/mlx5/xrc.h"
 
 namespace verbs::mlx5 {
 namespace {
@@ -26,10 +27,10 @@ int check_type(ibv_qp_type type) {
     case IBV_QPT_RC:
     case IBV_QPT_UC:
     case IBV_QPT_UD:
-      return 0;
-    case IBV_QPT_RAW_PACKET:
     case IBV_QPT_XRC_SEND:
     case IBV_QPT_XRC_RECV:
+      return 0;
+    case IBV_QPT_RAW_PACKET:
     case IBV_QPT_DRIVER:
       return EOPNOTSUPP;
     default:
@@ -38,7 +39,8 @@ int check_type(ibv_qp_type type) {
 }
 
 int check_ops(const Mlx5Context& c, ibv_qp_type type, std::uint64_t ops) {
-  const std::uint64_t allowed = type == IBV_QPT_RC ? kRcOps : type == IBV_QPT_UC ? kUcOps : kSendOps;
+  const bool reliable = type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
+  const std::uint64_t allowed = reliable ? kRcOps : type == IBV_QPT_UC ? kUcOps : kSendOps;
   if (ops & ~allowed) return EOPNOTSUPP;
   if ((ops & kAtomicOps) && c.atomic_cap == IBV_ATOMIC_NONE) return EOPNOTSUPP;
   return 0;
@@ -88,6 +90,8 @@ int command(Mlx5Context& c, Qp& qp, const ibv_qp_init_attr_ex& a, const QpSizes&
   req.pd_handle = a.pd->handle;
   req.send_cq_handle = a.send_cq != nullptr ? a.send_cq->handle : 0;
   req.recv_cq_handle = a.recv_cq != nullptr ? a.recv_cq->handle : 0;
+  req.is_srq = a.srq != nullptr;
+  req.srq_handle = a.srq != nullptr ? a.srq->handle : 0;
   req.max_send_wr = a.cap.max_send_wr;
   req.max_recv_wr = a.cap.max_recv_wr;
   req.max_send_sge = a.cap.max_send_sge;
@@ -103,9 +107,14 @@ int command(Mlx5Context& c, Qp& qp, const ibv_qp_init_attr_ex& a, const QpSizes&
   const char* scatter = process().getenv("MLX5_SCATTER_TO_CQE");
   if (scatter == nullptr || set(scatter)) driver.flags |= MLX5_QP_FLAG_SCATTER_CQE;
   driver.uidx = qp.user_index;
+  BfReg* const dedicated = dedicated_register(a.pd);
+  if (dedicated != nullptr) {
+    driver.flags |= MLX5_QP_FLAG_BFREG_INDEX;
+    driver.bfreg_index = dedicated->dynamic_index;
+  }
   if (const int e = cmd.issue(*c.base.syscalls, c.base.vctx.context.cmd_fd)) return e;
-  if (result.bfreg_index >= c.bfregs.size()) return EINVAL;
-  qp.bf = c.bfregs[result.bfreg_index].get();
+  if (dedicated == nullptr && result.bfreg_index >= c.bfregs.size()) return EINVAL;
+  qp.bf = dedicated != nullptr ? dedicated : c.bfregs[result.bfreg_index].get();
   qp.qp().handle = resp.qp_handle;
   qp.qp().qp_num = resp.qpn;
   return 0;
@@ -118,7 +127,7 @@ void fill_public(Qp& qp, const ibv_qp_init_attr_ex& a, ibv_context* context) {
   q.pd = a.pd;
   q.send_cq = a.send_cq;
   q.recv_cq = a.recv_cq;
-  q.srq = nullptr;
+  q.srq = a.srq;
   q.state = IBV_QPS_RESET;
   q.qp_type = a.qp_type;
 }
@@ -129,15 +138,22 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& a, bool extended) {
   ProcessState& s = process();
   cpu::current().compute(s.config->control_call);
   if (const int e = check_type(a.qp_type)) return fail(e);
-  if (a.srq != nullptr) return fail(EOPNOTSUPP);
+  if (a.qp_type == IBV_QPT_XRC_RECV) return create_xrc_target(context, a);
+  if (a.pd == nullptr) return fail(EINVAL);
+  if (a.qp_type == IBV_QPT_XRC_SEND) {  // nothing is received
+    a.srq = nullptr;
+    a.recv_cq = nullptr;
+    a.cap.max_recv_wr = a.cap.max_recv_sge = 0;
+  }
   if (set(s.getenv("MLX5_QP_SIGNATURE"))) return fail(EOPNOTSUPP);
   const std::uint64_t ops = extended ? a.send_ops_flags : ~0ULL;
   if (extended)
     if (const int e = check_ops(c, a.qp_type, ops)) return fail(e);
-  if ((a.cap.max_send_wr != 0 && a.send_cq == nullptr) || (a.cap.max_recv_wr != 0 && a.recv_cq == nullptr))
+  if ((a.cap.max_send_wr != 0 && a.send_cq == nullptr) ||
+      (a.cap.max_recv_wr != 0 && a.srq == nullptr && a.recv_cq == nullptr))
     return fail(EINVAL);
   QpSizes sizes;
-  if (const int e = size_qp(c, a.qp_type, a.cap, ops, false, sizes)) return fail(e);
+  if (const int e = size_qp(c, a.qp_type, a.cap, ops, a.srq != nullptr, sizes)) return fail(e);
 
   auto qp = std::make_unique<Qp>();
   fill_public(*qp, a, context);
@@ -154,12 +170,14 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& a, bool extended) {
   qp->signal_bits = a.sq_sig_all ? MLX5_WQE_CTRL_CQ_UPDATE : 0;
   qp->atomics = c.atomic_cap != IBV_ATOMIC_NONE;
   qp->flow = s.flow;
-  qp->user_index = c.take_user_index(qp.get());
+  qp->sq.lock.needed = qp->rq.lock.needed = locks_needed(a.pd);
+  qp->user_index = c.take_user_index({qp.get(), nullptr});
   if (const int e = command(c, *qp, a, sizes)) {
     c.give_user_index(qp->user_index);
     release(c, *qp);
     return fail(e);
   }
+  enter_domain(a.pd);
   qp->tags = &s.context->wqe_tags.sq.of(s.host, qp->qp().qp_num);
   qp->tags->clear();
   qp->tags->reserve(qp->sq.wqe_cnt);
@@ -193,22 +211,34 @@ ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
 }
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
-  constexpr std::uint32_t kMask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  constexpr std::uint32_t kMask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   if (attr->comp_mask & ~kMask) return fail(EINVAL);
-  if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD)) return fail(EINVAL);
+  const bool target = attr->qp_type == IBV_QPT_XRC_RECV;
+  if (!(attr->comp_mask & (target ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD))) return fail(EINVAL);
   return create(context, *attr, (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0);
 }
+
+namespace {
+
+/// Removes the QP's completions from its CQs (S-OBJ-23, S-QP-46).
+void clean_cqs(Machine& m, Qp& qp) {
+  ibv_qp& q = qp.qp();
+  Srq* const srq = q.srq != nullptr ? &srq_of(q.srq) : nullptr;
+  if (q.recv_cq != nullptr) clean_cq(m, cq_of(q.recv_cq), qp.user_index, srq);
+  if (q.send_cq != nullptr && q.send_cq != q.recv_cq) clean_cq(m, cq_of(q.send_cq), qp.user_index, nullptr);
+}
+
+}  // namespace
 
 int modify_qp(ibv_qp* ibqp, ibv_qp_attr* attr, int mask) {
   Machine m = machine_for(ibqp->context);
   Qp& qp = qp_of(ibqp);
   m.compute(m.config().control_call);
   if (const int e = cmd_modify_qp(ibqp, *attr, mask)) return e;
-  if (!(mask & IBV_QP_STATE)) return 0;
+  if (!(mask & IBV_QP_STATE) || ibqp->qp_type == IBV_QPT_XRC_RECV) return 0;
   switch (attr->qp_state) {
     case IBV_QPS_RESET:
-      if (ibqp->recv_cq != nullptr) clean_cq(m, cq_of(ibqp->recv_cq), qp);
-      if (ibqp->send_cq != nullptr && ibqp->send_cq != ibqp->recv_cq) clean_cq(m, cq_of(ibqp->send_cq), qp);
+      clean_cqs(m, qp);
       reset_indices(qp);
       qp.tags->clear();
       m.store<std::uint32_t>(qp.dbr + kRecvWord, 0);
@@ -243,11 +273,13 @@ int destroy_qp(ibv_qp* ibqp) {
   Mlx5Context& c = qp.context();
   m.compute(m.config().control_call);
   if (const int e = cmd_destroy_qp(ibqp)) return e;
-  if (ibqp->recv_cq != nullptr) clean_cq(m, cq_of(ibqp->recv_cq), qp);
-  if (ibqp->send_cq != nullptr && ibqp->send_cq != ibqp->recv_cq) clean_cq(m, cq_of(ibqp->send_cq), qp);
-  c.give_user_index(qp.user_index);
-  qp.tags->clear();
-  release(c, qp);
+  if (ibqp->qp_type != IBV_QPT_XRC_RECV) {
+    clean_cqs(m, qp);
+    c.give_user_index(qp.user_index);
+    qp.tags->clear();
+    release(c, qp);
+    leave_domain(ibqp->pd);
+  }
   delete &qp;
   return 0;
 }

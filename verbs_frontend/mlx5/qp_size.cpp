@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t align(std::uint32_t v, std::uint32_t to) { return (v + to - 1) & ~(to - 1); }
 
 // Segment sizes that precede the data of the largest WQE.
-constexpr std::uint32_t kCtrl = 16, kRaddr = 16, kAtomic = 16, kUmr = 16 + 48 + 64 + 64, kDatagram = 48;
+constexpr std::uint32_t kXrc = 16, kCtrl = 16, kRaddr = 16, kAtomic = 16, kUmr = 16 + 48 + 64 + 64, kDatagram = 48;
 
 std::uint32_t overhead_of(ibv_qp_type type, std::uint64_t ops) {
   if (type == IBV_QPT_UD) return kCtrl + kDatagram;
@@ -23,7 +23,7 @@ std::uint32_t overhead_of(ibv_qp_type type, std::uint64_t ops) {
     o = kCtrl + kRaddr;
   if (ops & (IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)) o = kCtrl + kRaddr + kAtomic;
   if (ops & (IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV)) o = kUmr;
-  return o;
+  return type == IBV_QPT_XRC_SEND ? o + kXrc : o;
 }
 
 int size_sq(const Mlx5Context& c, ibv_qp_type type, const ibv_qp_cap& wanted, std::uint64_t ops, QpSizes& out) {

@@ -15,6 +15,8 @@ inline std::uint32_t index_opcode(std::uint32_t index, std::uint8_t opcode) {
 }
 inline std::uint32_t qpn_ds(std::uint32_t qpn, std::uint32_t ds) { return be32(qpn << 8 | ds); }
 
+/// XRC segment: the SRQ that is to receive.
+inline void put_xrc(Machine& m, std::byte* seg, std::uint32_t srqn) { m.store(seg, be32(srqn)); }
 /// Remote address segment.
 inline void put_remote(Machine& m, std::byte* seg, std::uint64_t va, std::uint32_t rkey) {
   m.store<std::uint32_t>(seg + 12, 0);
@@ -34,6 +36,12 @@ inline void put_data(Machine& m, std::byte* seg, std::uint32_t length, std::uint
   m.store(seg, be32(length));
   m.store(seg + 4, be32(lkey));
   m.store(seg + 8, be64(addr));
+}
+
+/// Ends a receive WQE's list of segments.
+inline void put_terminator(Machine& m, std::byte* seg) {
+  m.store(seg, std::uint64_t{be32(hca::prm::kInvalidLkey)} << 32);
+  m.store<std::uint64_t>(seg + 8, 0);
 }
 
 /// Verbs opcode -> mlx5 opcode; DRIVER1 makes an UMR WQE. Entries beyond the table are refused.

@@ -2,7 +2,7 @@
 // The ibv_wr_* builders (struct ibv_qp_ex): each builder stores its segments at once, errors are latched, and
 // ibv_wr_complete either rings one doorbell for the batch or rolls everything back (S-PS-29). Recorded behaviours kept: the
 // immediate word is written only by opcodes that have one; after a builder that found the queue full, setters rewrite the
-// previous WQE. Not built: XRC, TSO.
+// previous WQE. Not built: TSO.
 #include <cerrno>
 
 #include "verbs_frontend/mlx5/ah.h"
@@ -59,11 +59,13 @@ std::byte* open(Machine& m, Qp& qp, ibv_wr_opcode opcode, std::uint32_t fixed) {
   begin(m, qp, opcode);
   ++b.count;
   if (b.ctrl == nullptr) return nullptr;
-  if (qp.qp().qp_type == IBV_QPT_UD) fixed += 48;
-  b.setters = qp.qp().qp_type == IBV_QPT_UD ? 2 : 1;
+  const bool ud = qp.qp().qp_type == IBV_QPT_UD, xrc = qp.qp().qp_type == IBV_QPT_XRC_SEND;
+  const std::uint32_t address = ud ? 48 : xrc ? 16 : 0;  // segment that a setter of its own fills in
+  fixed += address;
+  b.setters = address != 0 ? 2 : 1;
   b.ds = (16 + fixed) / 16;
   b.data = b.ctrl + 16 + fixed;
-  return b.ctrl + 16;
+  return b.ctrl + 16 + (xrc ? address : 0);
 }
 
 void send(ibv_qp_ex* q) {
@@ -109,6 +111,7 @@ void bind_mw(ibv_qp_ex* q, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_inf
   qp.small_fence = kFmSmallFence;
   m.store(qp.batch.ctrl + 12, be32(mw->rkey));
   if (const int e = check_bind(*info)) return latch(qp.batch, e);
+  qp.batch.setters = 1;
   qp.batch.ds = put_bind(m, qp.sq, qp.batch.ctrl, *info, mw->type, rkey, qp.qp().qp_num);
   finish(m, qp);
 }
@@ -118,6 +121,7 @@ void local_inv(ibv_qp_ex* q, std::uint32_t rkey) {
   if (open(m, qp, IBV_WR_LOCAL_INV, 0) == nullptr) return;
   qp.small_fence = kFmSmallFence;
   m.store(qp.batch.ctrl + 12, be32(rkey));
+  qp.batch.setters = 1;
   qp.batch.ds = put_invalidate(m, qp.sq, qp.batch.ctrl, 0, true);
   finish(m, qp);
 }
@@ -195,6 +199,14 @@ void set_ud_addr(ibv_qp_ex* q, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey
   finish(m, qp);
 }
 
+void set_xrc_srqn(ibv_qp_ex* q, std::uint32_t srqn) {
+  Machine m = machine_for(q->qp_base.context);
+  Qp& qp = self(q);
+  if (qp.batch.ctrl == nullptr) return;
+  put_xrc(m, qp.batch.ctrl + 16, srqn);
+  finish(m, qp);
+}
+
 void start(ibv_qp_ex* q) {
   Machine m = machine_for(q->qp_base.context);
   Qp& qp = self(q);
@@ -259,6 +271,7 @@ void set_builders(Qp& qp, std::uint64_t ops) {
   q.wr_set_inline_data = set_inline_data;
   q.wr_set_inline_data_list = set_inline_data_list;
   if (qp.qp().qp_type == IBV_QPT_UD) q.wr_set_ud_addr = set_ud_addr;
+  if (qp.qp().qp_type == IBV_QPT_XRC_SEND) q.wr_set_xrc_srqn = set_xrc_srqn;
 }
 
 }  // namespace verbs::mlx5
