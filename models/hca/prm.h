@@ -104,7 +104,8 @@ inline constexpr Field kEqeCompCqn{56, 0, 24};
 inline constexpr Field kEqeQpType{52, 24, 8};  ///< 0 QP, 1 RQ, 2 SQ
 inline constexpr Field kEqeQpn{56, 0, 24};     ///< also srqn
 inline constexpr Field kEqeCqErrCqn{32, 0, 24};
-inline constexpr Field kEqeCqErrSyndrome{40, 0, 8};  ///< byte 43: 1 overrun, 2 access violation
+inline constexpr Field kEqeCqErrSyndrome{40, 0, 8};  ///< byte 43
+inline constexpr std::uint8_t kCqErrorOverrun = 1, kCqErrorAccess = 2;
 inline constexpr Field kEqeCmdVector{32, 0, 32};
 inline constexpr Field kEqePort{40, 28, 4};
 

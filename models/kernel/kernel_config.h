@@ -91,6 +91,7 @@ struct DriverConfig {
   std::uint32_t log_comp_eq_size = 11;
   std::uint32_t log_async_eq_size = 13;
   std::uint32_t log_command_eq_size = 8;
+  std::uint32_t log_ack_req_freq = 8;
   std::uint64_t iova_top = 1ULL << 47;
   sim::Bytes memlock_limit{1ULL << 40};
   bool privileged = true;
@@ -122,6 +123,9 @@ struct DriverConfig {
       sim::spec("mlx5 driver: 0x1000 + 0x80 spare"), sim::Range{3, 22});
     v("log_command_eq_size", c.log_command_eq_size, "log2 of the entries of the command event queue",
       sim::spec("mlx5 driver: 32 + 0x80 spare"), sim::Range{6, 22});
+    v("log_ack_req_freq", c.log_ack_req_freq,
+      "log2 of the packets between two acknowledgement requests inside a message of an RC QP",
+      sim::spec("mlx5 driver: 8"), sim::Range{0, 15});
     v("iova_top", c.iova_top, "DMA addresses are given out downwards from here",
       sim::assumed("above all installed memory and all user addresses"), sim::Range{1ULL << 32, 1ULL << 48});
     v("memlock_limit", c.memlock_limit, "RLIMIT_MEMLOCK of each process",

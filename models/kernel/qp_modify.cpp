@@ -16,8 +16,7 @@ namespace prm = hca::prm;
 
 namespace {
 
-constexpr std::uint32_t kAckRequestFrequency = 8;  // S-QP-32
-constexpr std::uint32_t kRouteHopLimit = 64;       // S-ROCE-5
+constexpr std::uint32_t kRouteHopLimit = 64;  // S-ROCE-5
 constexpr std::uint8_t kUdMtu = 5;
 
 struct Change {
@@ -89,7 +88,8 @@ int set_path(Kernel& kernel, const Qp& qp, const ib_uverbs_modify_qp& cmd, std::
   return 0;
 }
 
-void set_numbers(const Qp& qp, const Change& change, const ib_uverbs_modify_qp& cmd, std::byte* qpc) {
+void set_numbers(const Kernel& kernel, const Qp& qp, const Change& change, const ib_uverbs_modify_qp& cmd,
+                 std::byte* qpc) {
   const auto given = [&](std::uint32_t bit) { return (change.mask & bit) != 0; };
   const auto set = [&](prm::Field f, std::uint32_t v) { prm::set(qpc, f, v); };
   std::byte* const path = qpc + prm::kQpcPath;
@@ -98,7 +98,8 @@ void set_numbers(const Qp& qp, const Change& change, const ib_uverbs_modify_qp& 
   if (given(IBV_QP_TIMEOUT)) prm::set(path, prm::kAdsAckTimeout, cmd.timeout);
   if (qp.qp_type == IBV_QPT_UD) set(prm::kQpcMtu, kUdMtu);
   else if (given(IBV_QP_PATH_MTU)) set(prm::kQpcMtu, cmd.path_mtu);
-  if (qp.qp_type != IBV_QPT_UC && qp.qp_type != IBV_QPT_UD) set(prm::kQpcLogAckReqFreq, kAckRequestFrequency);
+  if (qp.qp_type != IBV_QPT_UC && qp.qp_type != IBV_QPT_UD)
+    set(prm::kQpcLogAckReqFreq, kernel.config().driver.log_ack_req_freq);  // S-QP-32
   if (given(IBV_QP_DEST_QPN)) set(prm::kQpcRemoteQpn, cmd.dest_qp_num);
   if (given(IBV_QP_RQ_PSN)) set(prm::kQpcNextRcvPsn, cmd.rq_psn & 0xffffff);
   if (given(IBV_QP_SQ_PSN)) set(prm::kQpcNextSendPsn, cmd.sq_psn & 0xffffff);
@@ -153,7 +154,7 @@ int modify_qp(Kernel& kernel, Qp& qp, ib_uverbs_modify_qp cmd, std::span<std::by
   if (!opcode) return -EINVAL;
 
   std::byte* const context = qpc.data();
-  set_numbers(qp, change, cmd, context);
+  set_numbers(kernel, qp, change, cmd, context);
   set_access(qp, cmd, context);
   if ((mask & IBV_QP_AV) != 0)
     if (const int error = set_path(kernel, qp, cmd, context + prm::kQpcPath); error != 0) return error;

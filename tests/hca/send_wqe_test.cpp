@@ -50,12 +50,12 @@ struct Wqe {
 // Its owner may write a longer WQE into the ring between two reads of it.
 TEST(SendWqe, LongerThanTheBytesThatWereReadIsMalformed) {
   sim::BufferPool pool;
-  for (const std::uint8_t ds : {4, 5, 63}) {
+  for (const unsigned ds : {4U, 5U, 63U}) {
     const sim::BufferRef one = pool.make(prm::kWqebb);
     std::memset(one.data(), 0, prm::kWqebb);
     one.data()[3] = std::byte{MLX5_OPCODE_SEND};
-    one.data()[7] = std::byte{ds};
-    EXPECT_EQ(parse_send_wqe({one, 0}).malformed, ds > 4) << unsigned{ds};
+    one.data()[7] = static_cast<std::byte>(ds);
+    EXPECT_EQ(parse_send_wqe({one, 0}).malformed, ds > 4) << ds;
   }
 }
 

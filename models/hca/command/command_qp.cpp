@@ -178,7 +178,7 @@ bool CommandUnit::apply_qpc(Qp& qp, const std::byte* qpc, std::uint16_t opcode, 
     copy(prm::kQpcMinRnrNak);
   }
   if (rts) {
-    qp.next_psn = qp.send_psn = qp.unacked_psn = Psn(prm::get(qpc, prm::kQpcNextSendPsn));
+    qp.next_psn = qp.send_psn = qp.sent_psn = qp.unacked_psn = Psn(prm::get(qpc, prm::kQpcNextSendPsn));
     qp.ack_timeout = static_cast<std::uint8_t>(prm::get(path, prm::kAdsAckTimeout));
     qp.retry_count = qp.retries_left = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcRetryCount));
     qp.rnr_retry = qp.rnr_left = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcRnrRetry));

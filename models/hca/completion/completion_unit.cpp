@@ -31,7 +31,10 @@ void CompletionUnit::encode_cqc(void* self, std::uint32_t index, std::byte* out)
   const Cq* cq = static_cast<CompletionUnit*>(self)->cqs_.find(index);
   if (cq == nullptr) return;
   std::memcpy(out, cq->image.data(), cq->image.size());
-  prm::set(out, prm::kCqcStatus, cq->overflow ? prm::kCqStatusOverflow : prm::kCqStatusOk);
+  prm::set(out, prm::kCqcStatus,
+           !cq->overflow           ? prm::kCqStatusOk
+           : cq->record_unreadable ? prm::kCqStatusWriteFail
+                                   : prm::kCqStatusOverflow);
   prm::set(out, prm::kCqcState, cqc_state(cq->arm));
   prm::set(out, prm::kCqcProducer, cq->producer);
   prm::set(out, prm::kCqcConsumer, cq->consumer);
@@ -93,7 +96,8 @@ sim::Task<bool> CompletionUnit::has_room(Cq& cq) {
 
 sim::Task<bool> CompletionUnit::read_consumer(Cq& cq) {
   sim::BufferRef record = context_.buffers.make(8);
-  if (co_await dma_.fetch(cq.dbr, 8, record, 0, {}) != DmaStatus::ok) co_return false;
+  cq.record_unreadable = co_await dma_.fetch(cq.dbr, 8, record, 0, {}) != DmaStatus::ok;
+  if (cq.record_unreadable) co_return false;
   std::uint32_t ci;
   std::memcpy(&ci, record.data() + prm::kCqSetCi, 4);
   const std::uint32_t ahead = (prm::be32(ci) - cq.consumer) & 0xFFFFFF;
@@ -111,7 +115,7 @@ void CompletionUnit::overrun(Cq& cq) {
   cq.overflow = true;
   overruns_.add();
   trace_.instant(points::cq_overrun, cq.pending.front().cause, context_.now(), cq.cqn, cq.producer, cq.consumer);
-  events_.async(prm::kEventCqError, cq.cqn, 1);
+  events_.async(prm::kEventCqError, cq.cqn, cq.record_unreadable ? prm::kCqErrorAccess : prm::kCqErrorOverrun);
   while (!cq.pending.empty()) {
     const PendingCqe cqe = cq.pending.pop_front();
     lost_.add();

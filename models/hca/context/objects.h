@@ -81,6 +81,7 @@ struct Cq {
   std::uint32_t consumer = 0;  ///< last value known from the doorbell record or an arm doorbell, extended to 32 bits
   std::uint32_t last_solicited = 0;  ///< producer count after the latest solicited CQE
   bool ignore_overrun = false, overflow = false;
+  bool record_unreadable = false;  ///< what overflow came from: the consumer index could not be read
   ArmState arm = ArmState::fired;
   std::uint32_t arm_sn = 0;
   bool fired_since_arm = false;
@@ -155,6 +156,8 @@ struct ResponseJob {
   std::uint32_t length = 0;
   sim::trace::Cause cause;
   bool duplicate = false;  ///< of a READ or atomic that has been answered before
+  /// An ACK, and no NAK.
+  bool acknowledges() const { return kind == ack && wire::aeth_kind(syndrome) == wire::AethKind::ack; }
 };
 
 /// A READ or atomic request that the responder has accepted, kept for duplicates until max_dest_rd_atomic newer ones have
@@ -199,12 +202,13 @@ struct Qp {
   Psn next_psn;                        ///< of the next new packet
   Psn unacked_psn;                     ///< oldest without an acknowledgement
   Psn send_psn;                        ///< next to transmit; behind next_psn while retransmitting
+  Psn sent_psn;                        ///< behind the last that has ever been transmitted
   sim::Ring<SentWqe> sent;
   std::uint32_t reads_outstanding = 0;  ///< READs and atomics
   std::uint8_t max_rd_atomic = 0, retry_count = 0, rnr_retry = 0, retries_left = 0, rnr_left = 0, ack_timeout = 0;
   sim::Picos ack_deadline = sim::kNever, rnr_until{0}, next_wqe_at{0};
   bool timer_scheduled = false, rnr_waiting = false;
-  std::uint32_t expiries = 0;  ///< of the ACK timeout since the latest progress
+  std::uint32_t expiries = 0;      ///< of the ACK timeout since the latest progress
   bool read_gap_reported = false;  ///< lost READ data have been asked for again; nothing new has come since
   std::uint32_t ack_req_interval =
       1U << 8;                ///< packets between two acknowledgement requests inside a message (S-QP-32)
@@ -240,8 +244,9 @@ struct Qp {
   bool rx_wqe_valid = false;
   bool rnr_nak_sent = false;  ///< later packets of the burst stay unanswered (S-RC-15)
   sim::Ring<RqWqe> rq_ready;
-  std::uint32_t rq_ci = 0;  ///< receive WQEs fetched
-  std::uint16_t rq_pi = 0;  ///< producer index last read from the doorbell record
+  std::uint32_t rq_ci = 0;     ///< receive WQEs fetched
+  std::uint16_t rq_pi = 0;     ///< producer index last read from the doorbell record
+  bool rq_unreadable = false;  ///< the last read of the queue or its record failed
   bool rq_refilling = false, flushing_receives = false;
   sim::Signal rq_refilled;  ///< a read-ahead has ended
   sim::Ring<ResponseJob> responses;
@@ -257,6 +262,7 @@ struct Qp {
   std::uint32_t xrcd = 0;  ///< domain of an XRC target
   bool force_loopback = false;  ///< packets never take the wire
   bool no_sq = false, signature = false, comm_est_raised = false;
+  bool fatal_reported = false;  ///< QP_FATAL has been raised
   wire::FrameTemplate frame;
   wire::Gid remote_gid{};
   std::uint16_t pkey = 0xFFFF;

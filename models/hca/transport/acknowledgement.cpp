@@ -23,7 +23,7 @@ sim::Flow Requester::take_responses(Qp& qp) {
     const Psn psn = rx->bth().psn;
     if (rx->packet->cause.critical)
       device_.context.journeys.mark(rx->packet->cause.msg, sim::Stage::receive, device_.context.now());
-    if (psn.behind(qp.unacked_psn) || !psn.behind(qp.next_psn)) {
+    if (psn.behind(qp.unacked_psn) || !psn.behind(qp.sent_psn)) {
       stale_.add();  // outside the outstanding window: a ghost
       continue;
     }
@@ -130,7 +130,7 @@ sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
         co_await translation_.translate(g->lkey, g->va, g->length, MkeyAccess::local_write, qp.pd, qp.qpn, cause, to);
     if (life != qp.generation) co_return;
     if (fault != Fault::none) {
-      fail(qp, psn, prm::kSynLocalProt, kVendorLocalProt);
+      fail_result(qp, psn);
       co_return;
     }
     if (done == 0) co_await device_.context.delay(device_.config.receive.scatter);
@@ -148,6 +148,12 @@ sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
   progress(qp);
   if (!last) co_return;
   data_complete(qp, *s);
+}
+
+// The result of the READ or atomic that owns `psn` cannot be placed.
+void Requester::fail_result(Qp& qp, Psn psn) {
+  const bool protection = device_.config.transport.result_fault == ResultFault::protection_error;
+  fail(qp, psn, protection ? prm::kSynLocalProt : prm::kSynLocalAccess, kVendorLocalProt);
 }
 
 // The whole answer of a READ or atomic is on its way into memory.

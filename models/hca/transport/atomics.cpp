@@ -163,7 +163,7 @@ sim::Task<void> Requester::on_atomic_response(Qp& qp, RxPacket& rx) {
       co_await translation_.translate(segment->lkey, segment->va, 8, MkeyAccess::local_write, qp.pd, qp.qpn, cause, to);
   if (life != qp.generation) co_return;
   if (fault != Fault::none) {
-    fail(qp, psn, prm::kSynLocalProt, kVendorLocalProt);
+    fail_result(qp, psn);
     co_return;
   }
   co_await device_.context.delay(device_.config.receive.scatter);

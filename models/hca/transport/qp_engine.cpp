@@ -23,7 +23,8 @@ void QpEngine::enter_error(Qp& qp) {
 }
 
 void QpEngine::queue_unreadable(Qp& qp) {
-  if (qp.state == QpState::err) return;
+  if (qp.state == QpState::reset || qp.fatal_reported) return;
+  qp.fatal_reported = true;
   events_.async(prm::kEventWqCatas, qp.qpn);
   enter_error(qp);
 }
@@ -45,7 +46,7 @@ void QpEngine::state_changed(Qp& qp, QpState from) {
       ++qp.generation;
       requester_->reset(qp);
       responder_->reset(qp);
-      qp.timer_scheduled = qp.flushing_receives = false;
+      qp.timer_scheduled = qp.flushing_receives = qp.fatal_reported = false;
       break;
     case QpState::err:
       if (from != QpState::err) {

@@ -67,6 +67,7 @@ void Responder::refuse(Qp& qp, const RxPacket& rx, const Refusal& why) {
   trace_.instant(points::nak, rx.packet->cause, device_.context.now(), qp.qpn, rx.bth().psn.value(), why.nak);
   answer(qp, {ResponseJob::ack, why.nak, rx.bth().psn, qp.msn, 0, 0, 0, {}});
   if (qp.rx_wqe_valid) post_receive_error(qp, why.syndrome, why.vendor);
+  else if (why.event == prm::kEventWqCatas) control_.queue_unreadable(qp);
   else events_.async(why.event, qp.qpn);
   control_.enter_error(qp);
 }

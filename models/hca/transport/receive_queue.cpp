@@ -50,7 +50,7 @@ sim::Task<bool> ReceiveQueue::take(Qp& qp) {
 
 bool ReceiveQueue::failed(const Qp& qp) const {
   const Srq* srq = qp.srqn != 0 ? device_.srqs.find(qp.srqn) : nullptr;
-  return srq != nullptr && srq->failed;
+  return qp.rq_unreadable || (srq != nullptr && srq->failed);
 }
 
 // Makes rq_ready non-empty if a receive is posted: waits for a read-ahead under way, else reads record and WQEs.
@@ -80,7 +80,10 @@ sim::Task<void> ReceiveQueue::fetch(Qp& qp) {
   if (static_cast<std::uint16_t>(qp.rq_pi - static_cast<std::uint16_t>(qp.rq_ci)) == 0) {
     record_reads_.add();
     sim::BufferRef record = device_.context.buffers.make(8);
-    if (co_await dma_.fetch(qp.dbr, 8, record, 0, {}) != DmaStatus::ok || life != qp.generation) co_return;
+    const DmaStatus status = co_await dma_.fetch(qp.dbr, 8, record, 0, {});
+    if (life != qp.generation) co_return;
+    qp.rq_unreadable = status != DmaStatus::ok;
+    if (qp.rq_unreadable) co_return;
     std::uint32_t counter;
     std::memcpy(&counter, record.data() + prm::kRcvDbr, 4);
     const auto pi = static_cast<std::uint16_t>(prm::be32(counter));
@@ -100,8 +103,10 @@ sim::Task<void> ReceiveQueue::fetch(Qp& qp) {
   wqe_fetches_.add();
   sim::BufferRef wqes = device_.context.buffers.make(n * qp.rq_stride);
   const std::uint32_t first = qp.rq_ci;
-  if (co_await dma_.fetch(qp.buffer.at(byte), n * qp.rq_stride, wqes, 0, {}) != DmaStatus::ok || life != qp.generation)
-    co_return;
+  const DmaStatus status = co_await dma_.fetch(qp.buffer.at(byte), n * qp.rq_stride, wqes, 0, {});
+  if (life != qp.generation) co_return;
+  qp.rq_unreadable = status != DmaStatus::ok;
+  if (qp.rq_unreadable) co_return;
   trace_.span(points::rq_wqe_fetch, {}, start, start, device_.context.now(), qp.qpn, first, n);
   for (std::uint32_t i = 0; i < n; ++i)
     qp.rq_ready.push_back({first + i, wqes, i * qp.rq_stride, qp.rq_stride / prm::kDs});
@@ -110,6 +115,7 @@ sim::Task<void> ReceiveQueue::fetch(Qp& qp) {
 
 void ReceiveQueue::reset(Qp& qp) {
   qp.rq_ready.clear();
+  qp.rq_unreadable = false;
   qp.rq_ci = 0;
   qp.rq_pi = 0;
 }

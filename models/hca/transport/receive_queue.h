@@ -21,7 +21,7 @@ class ReceiveQueue {
   /// The same, waiting for host memory if need be. False when none is posted or memory cannot be read, and when the QP was
   /// reset or entered ERR meanwhile (the WQE then stays in its queue).
   sim::Task<bool> take(Qp& qp);
-  /// The SRQ of the QP can give no more WQEs: its ring or record cannot be read.
+  /// The queue, or the SRQ, of the QP can give no more WQEs: its ring or record cannot be read.
   bool failed(const Qp& qp) const;
   void reset(Qp& qp);
 

@@ -27,9 +27,11 @@ inline constexpr Refusal remote_access{wire::kNakRemoteAccess, prm::kEventWqAcce
 /// S-ERR-4: the QP's access flags forbid the operation.
 inline constexpr Refusal forbidden{wire::kNakInvalidRequest, prm::kEventWqAccess, prm::kSynRemoteInvalReq,
                                    kVendorRemoteInvalid};
+/// The same on devices that report it as an invalid request.
+inline constexpr Refusal forbidden_request{wire::kNakInvalidRequest, prm::kEventWqInvalReq, prm::kSynRemoteInvalReq,
+                                           kVendorRemoteInvalid};
 /// S-ERR-5: an opcode out of place or unknown, or a payload that its opcode does not allow.
-inline constexpr Refusal invalid_request{wire::kNakInvalidRequest, prm::kEventWqInvalReq, prm::kSynRemoteInvalReq,
-                                         kVendorRemoteInvalid};
+inline constexpr Refusal invalid_request = forbidden_request;
 /// S-ERR-6: more or fewer bytes than the RETH announced, or more than a message may have.
 inline constexpr Refusal wrong_length = forbidden;
 /// S-ERR-7: an atomic whose address is no multiple of eight.

@@ -208,7 +208,7 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
     s.wqe_offset = wqe.bytes.offset;
     ++qp.reads_outstanding;
     qp.sent.push_back(std::move(s));
-    qp.send_psn = qp.next_psn;
+    qp.send_psn = qp.sent_psn = qp.next_psn;
     if (wqe.is_read()) send_read_request(qp, wqe, first, 0, msg);
     else send_atomic_request(qp, wqe, first, msg);
     start_timer(qp);
@@ -262,6 +262,7 @@ sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, s
     h.immediate = wqe.immediate_raw;
     h.invalidate_rkey = prm::be32(wqe.immediate_raw);
     qp.send_psn = h.bth.psn + 1U;
+    if (qp.send_psn.ahead_of(qp.sent_psn)) qp.sent_psn = qp.send_psn;
     if (h.bth.ack_req) start_timer(qp);
     tx_.submit(p, gather);
     if (!end) co_await device_.context.delay(device_.config.send.packet_interval);

@@ -62,6 +62,7 @@ class Requester {
   void post_success(Qp& qp, const SentWqe& s);
   void post_error(Qp& qp, const SentWqe& s, std::uint8_t syndrome, std::uint8_t vendor);
   void fail(Qp& qp, Psn psn, std::uint8_t syndrome, std::uint8_t vendor);
+  void fail_result(Qp& qp, Psn psn);
 
   // retransmission.cpp
   sim::Task<void> resend(Qp& qp);

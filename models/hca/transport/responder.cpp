@@ -32,7 +32,8 @@ Responder::Responder(Device& device, DmaEngine& dma, Translation& translation, C
       duplicates_(device.context.stats.counter(path + ".duplicates")),
       out_of_sequence_(device.context.stats.counter(path + ".out_of_sequence")),
       naks_(device.context.stats.counter(path + ".naks_sent")),
-      rnr_naks_(device.context.stats.counter(path + ".rnr_naks_sent")) {}
+      rnr_naks_(device.context.stats.counter(path + ".rnr_naks_sent")),
+      coalesced_(device.context.stats.counter(path + ".acks_coalesced")) {}
 
 void Responder::request(Qp& qp, RxPtr packet) {
   requests_.add();
@@ -65,7 +66,8 @@ sim::Task<void> Responder::on_request(Qp& qp, RxPacket& rx) {
   const bool allowed = op.kind == MessageKind::send || (op.kind == MessageKind::write && qp.rwe) ||
                        (op.kind == MessageKind::read_request && qp.rre) || (op.kind == MessageKind::atomic && qp.rae);
   if (!allowed) {  // QP access flags
-    refuse(qp, rx, refusals::forbidden);
+    const bool access = device_.config.transport.forbidden_event == ForbiddenEvent::access_error;
+    refuse(qp, rx, access ? refusals::forbidden : refusals::forbidden_request);
     co_return;
   }
   if (!wire::payload_fits(op, rx.packet->payload_length, qp.mtu)) {
@@ -97,7 +99,7 @@ bool Responder::in_sequence(Qp& qp, const RxPacket& rx) {
   }
   if (ahead > 0) {
     out_of_sequence_.add();
-    if (!qp.nak_sent && !qp.rnr_nak_sent) {
+    if (!qp.nak_sent && !(qp.rnr_nak_sent && device_.config.transport.silent_after_rnr_nak)) {
       qp.nak_sent = true;
       naks_.add();
       answer(qp, {ResponseJob::ack, wire::kNakPsnSequence, qp.expected_psn, qp.msn, 0, 0, 0, {}});
@@ -176,7 +178,7 @@ sim::Task<bool> Responder::take_receive_wqe(Qp& qp, const RxPacket& rx) {
   const bool taken = co_await receive_queue_.take(qp);
   if (taken) co_return true;
   if (qp.ended(life)) co_return false;
-  if (receive_queue_.failed(qp)) control_.queue_unreadable(qp);
+  if (receive_queue_.failed(qp)) refuse(qp, rx, refusals::device_fault);
   else rnr_nak(qp, rx);
   co_return false;
 }

@@ -75,6 +75,7 @@ class Responder {
   sim::Counter& out_of_sequence_;
   sim::Counter& naks_;
   sim::Counter& rnr_naks_;
+  sim::Counter& coalesced_;
 };
 
 }  // namespace hca

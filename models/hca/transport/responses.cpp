@@ -16,8 +16,16 @@ sim::Flow Responder::respond(Qp& qp) {
   qp.responding = true;
   while (!qp.responses.empty()) {
     const std::uint32_t life = qp.generation;
-    co_await device_.context.delay(device_.config.receive.ack_turnaround);
+    const sim::Picos coalescing =
+        qp.responses.front().acknowledges() ? device_.config.transport.ack_coalescing : sim::Picos{0};
+    co_await device_.context.delay(device_.config.receive.ack_turnaround + coalescing);
     if (life != qp.generation || qp.responses.empty()) continue;
+    if (coalescing.n > 0) {  // the last of several acknowledgements stands for all (S-RC-20)
+      while (qp.responses.size() > 1 && qp.responses[1].acknowledges()) {
+        qp.responses.pop_front();
+        coalesced_.add();
+      }
+    }
     const ResponseJob job = qp.responses.front();
     if (job.kind == ResponseJob::ack) send_ack(qp, job);
     else if (job.kind == ResponseJob::read) co_await send_read_data(qp, job);
@@ -96,8 +104,7 @@ void Responder::payload_failed(Qp& qp, Psn psn) {
   tx_.cancel(qp.response_packets);
   qp.responses.clear();
   send_ack(qp, {ResponseJob::ack, wire::kNakRemoteOperational, psn, qp.msn, 0, 0, 0, {}});
-  events_.async(prm::kEventWqCatas, qp.qpn);
-  control_.enter_error(qp);
+  control_.queue_unreadable(qp);
 }
 
 }  // namespace hca
