@@ -218,6 +218,15 @@ std::vector<Row> rows() {
                   0x61, {})
       .set_up = lose({wire::kSendFirst, wire::kSendLast});
   all.back().responder = {{IBV_WC_REM_INV_REQ_ERR, 0x8a}, kFlushedReceive};
+  responder_fault(
+      "S_ERR_5_reserved_opcode",
+      [](Trial& t) {
+        send_to_peer(t);
+        t.client.thread().sleep(20_us);
+        t.inject.send_reserved(1, 0x1F, rc_headers(wire::kSendOnly, t.server_qpn(), kPsn));
+      },
+      kRemoteInvalid, 0x61, kRequestEvent)
+      .set_up = lose({wire::kSendOnly});
   responder_fault("S_ERR_5_first_that_is_not_full", forge(IBV_WR_SEND, 64, {{wire::kSendFirst, 64}}), kRemoteInvalid,
                   0x61, kRequestEvent)
       .set_up = lose({wire::kSendOnly});

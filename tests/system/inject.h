@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "hca/transport/icrc.h"
 #include "hca/transport/wire.h"
 #include "tests/system/verbs_pair.h"
 
@@ -21,6 +22,14 @@ class Injector {
   void send(std::size_t to, const hca::wire::Headers& headers, std::uint32_t payload_bytes = 0) {
     send_from(1 - to, to, headers, payload_bytes);
   }
+  /// The same with a reserved opcode instead of that of `headers`.
+  void send_reserved(std::size_t to, std::uint8_t opcode, const hca::wire::Headers& headers) {
+    fabric::PacketPtr p = pool_.make();
+    hca::wire::FrameTemplate(path(1 - to, to)).build(*p, headers);
+    p->header[kBth] = static_cast<std::byte>(opcode);
+    p->icrc = hca::wire::icrc(*p, hca::wire::kEthernetSize);
+    arrive_now(to, std::move(p));
+  }
   /// The same with the addresses of host `from`.
   void send_from(std::size_t from, std::size_t to, const hca::wire::Headers& headers, std::uint32_t payload_bytes) {
     fabric::PacketPtr p = pool_.make();
@@ -31,14 +40,17 @@ class Injector {
       p->payload_offset = 0;
     }
     hca::wire::FrameTemplate(path(from, to)).build(*p, headers);
-    cpu::current().sync();
-    pending_.push_back({this, to, std::move(p)});
-    pair_.context.scheduler.at(cpu::current().now(), &Injector::arrive, this, pending_.size() - 1);
+    arrive_now(to, std::move(p));
   }
 
  private:
+  static constexpr std::size_t kBth = 14 + 20 + 8;
+  void arrive_now(std::size_t to, fabric::PacketPtr p) {
+    cpu::current().sync();
+    pending_.push_back({to, std::move(p)});
+    pair_.context.scheduler.at(cpu::current().now(), &Injector::arrive, this, pending_.size() - 1);
+  }
   struct Pending {
-    Injector* self;
     std::size_t to;
     fabric::PacketPtr packet;
   };

@@ -22,8 +22,8 @@ namespace sys::test {
 /// A frame as it left a port.
 struct SentFrame {
   sim::Picos t{0};
-  std::uint8_t opcode = 0, pad = 0, syndrome = 0;  ///< syndrome: ACK frames only
-  std::uint32_t qpn = 0, psn = 0, length = 0;
+  std::uint8_t opcode = 0, pad = 0, syndrome = 0;       ///< syndrome: ACK frames only
+  std::uint32_t qpn = 0, psn = 0, length = 0, msn = 0;  ///< msn: ACK frames only
   bool ack_req = false;
   std::uint64_t reth_va = 0;  ///< WRITE FIRST and ONLY, READ request
   std::uint32_t reth_length = 0;
@@ -46,7 +46,10 @@ class FrameLog final : public sim::trace::Sink {
     f.ack_req = (byte(50) & 0x80) != 0;
     f.psn = word(50) & 0xFFFFFF;
     f.length = static_cast<std::uint32_t>(r.bytes.size());
-    if (f.opcode == 0x11) f.syndrome = static_cast<std::uint8_t>(byte(54));
+    if (f.opcode == 0x11) {
+      f.syndrome = static_cast<std::uint8_t>(byte(54));
+      f.msn = word(54) & 0xFFFFFF;
+    }
     if (f.opcode == 0x06 || f.opcode == 0x0a || f.opcode == 0x0c) {
       f.reth_va = std::uint64_t{word(54)} << 32 | word(58);
       f.reth_length = word(66);
@@ -144,6 +147,15 @@ class End {
     std::vector<ibv_wc_status> s;
     for (const ibv_wc& wc : wait(n)) s.push_back(wc.status);
     return s;
+  }
+  /// Another QP of the same kind.
+  ibv_qp* make_qp(ibv_cq* send_cq, ibv_cq* recv_cq) {
+    ibv_qp_init_attr init{};
+    init.send_cq = send_cq;
+    init.recv_cq = recv_cq;
+    init.qp_type = IBV_QPT_RC;
+    init.cap = {o.send_wr, o.recv_wr, 2, 2, o.inline_bytes};
+    return ibv_create_qp(pd, &init);
   }
   ibv_qp_state state() {
     ibv_qp_attr attr{};
@@ -244,11 +256,7 @@ class End {
     ASSERT_NE(mr, nullptr);
     cq = ibv_create_cq(context, o.cqe, nullptr, nullptr, 0);
     ASSERT_NE(cq, nullptr);
-    ibv_qp_init_attr init{};
-    init.send_cq = init.recv_cq = cq;
-    init.qp_type = IBV_QPT_RC;
-    init.cap = {o.send_wr, o.recv_wr, 2, 2, o.inline_bytes};
-    qp = ibv_create_qp(pd, &init);
+    qp = make_qp(cq, cq);
     ASSERT_NE(qp, nullptr);
   }
 };

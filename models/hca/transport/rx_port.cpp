@@ -44,7 +44,9 @@ void RxPort::deliver() {
   RxPtr rx = std::move(pipeline_.pop_front().packet);
   if (!pipeline_.empty()) device_.context.scheduler.at<&RxPort::deliver>(pipeline_.front().due, this);
   const wire::ParseError error = wire::parse(*rx->packet, rx->parsed);
-  if (error != wire::ParseError::none) {
+  // A reserved RC opcode reaches its QP, which refuses it in its turn (S-ERR-5).
+  const bool reserved = error == wire::ParseError::opcode && wire::transport_of(rx->bth().opcode) == wire::kRc;
+  if (error != wire::ParseError::none && !reserved) {
     drop(error == wire::ParseError::icrc ? DropReason::icrc : DropReason::malformed, *rx);
     return;
   }

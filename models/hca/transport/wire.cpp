@@ -344,6 +344,11 @@ ParseError parse(const fabric::Packet& packet, Parsed& out) {
   if (lower.frame_end != packet.frame_length() || !packet.has_icrc) return ParseError::ip_length;
   if (icrc(packet, lower.l3) != packet.icrc) return ParseError::icrc;
   out.headers.bth = Bth::decode(head.data() + lower.bth);
+  out.ipv4 = lower.ipv4;
+  out.ecn_ce = lower.ecn_ce;
+  out.l3_offset = lower.l3;
+  out.bth_offset = lower.bth;
+  out.udp_source_port = lower.udp_source_port;
   if (out.headers.bth.version != 0) return ParseError::bth_version;
   out.op = &opcode_info(out.headers.bth.opcode);
   if (!out.op->valid()) return ParseError::opcode;
@@ -354,11 +359,6 @@ ParseError parse(const fabric::Packet& packet, Parsed& out) {
             : out.op->payload == PayloadRule::none)
     return ParseError::length;
   decode_extended(head.data() + lower.bth + kBthSize, out.op->headers, out.headers);
-  out.ipv4 = lower.ipv4;
-  out.ecn_ce = lower.ecn_ce;
-  out.l3_offset = lower.l3;
-  out.bth_offset = lower.bth;
-  out.udp_source_port = lower.udp_source_port;
   return ParseError::none;
 }
 

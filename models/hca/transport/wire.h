@@ -331,7 +331,7 @@ struct Parsed {
 };
 
 /// Checks every byte of the frame and decodes its headers. The payload stays in the packet. Never reads out of bounds,
-/// whatever the bytes are. UDP checksums are not looked at (S-ROCE-5).
+/// whatever the bytes are. With ParseError::opcode the BTH and the addresses are valid. UDP checksums are not looked at (S-ROCE-5).
 ParseError parse(const fabric::Packet& packet, Parsed& out);
 /// Puts the bytes of a foreign frame (from the Ethernet header to the ICRC, Ethernet padding allowed) into `packet` with the
 /// boundary between header and payload where parse() expects it. The ICRC is carried over, not checked.
