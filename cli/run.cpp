@@ -14,6 +14,8 @@
 #include "experiment/table.h"
 #include "experiment/trace_output.h"
 #include "experiment/version.h"
+#include "sim/units.h"
+#include "system/resources.h"
 
 namespace cli {
 namespace po = boost::program_options;
@@ -38,6 +40,9 @@ Options run_options() {
           ("trace formats, comma separated: " + known_trace_formats()).c_str());
   o.add()("engine", po::value<std::string>()->default_value("run_ahead")->value_name("run_ahead|tick"),
           "relation to SystemC's clock; both give the same result");
+  o.add()("resources", "print the live RDMA objects at the end, as rdma resource show does");
+  o.add()("resources-at", po::value<std::string>()->value_name("TIMES"),
+          "print them at simulated times, comma separated: 10us,1ms");
   o.add()("quiet", "no report and no progress, only errors and unmet expectations");
   o.add()("log-level", po::value<std::string>()->default_value("info")->value_name("LEVEL"),
           "trace, debug, info, warn, error or off");
@@ -98,6 +103,28 @@ std::vector<const experiment::TraceFormat*> traces_of(const Options& o) {
   return out;
 }
 
+std::vector<sim::Picos> resource_times(const Options& o) {
+  std::vector<sim::Picos> out;
+  if (!o.has("resources-at")) return out;
+  std::string rest = o.get<std::string>("resources-at");
+  for (bool more = true; more;) {
+    const std::size_t comma = rest.find(',');
+    const std::string text = rest.substr(0, comma);
+    more = comma != std::string::npos;
+    if (more) rest.erase(0, comma + 1);
+    const auto t = sim::parse_time(text);
+    if (!t || t.value.n < 0) throw UsageError("--resources-at: expected a time such as 10us, got \"" + text + "\"");
+    out.push_back(t.value);
+  }
+  return out;
+}
+
+void print_resources(const experiment::Result& r, bool at_exit) {
+  for (const auto& [time, resources] : r.resources_at)
+    std::cout << "\nresources at " << sim::to_string(time) << ":\n" << sys::resources_text(resources);
+  if (at_exit) std::cout << "\nresources at exit:\n" << sys::resources_text(r.resources);
+}
+
 void report_unmet(const experiment::Result& r) {
   for (const auto& e : r.expectations)
     if (!e.met)
@@ -119,6 +146,7 @@ int run_command(const Arguments& arguments) {
   const bool json = wants_json(o), quiet = o.has("quiet");
   const sim::EngineMode mode = engine_mode(o);
   const auto traces = traces_of(o);
+  const auto listing_times = resource_times(o);
   const experiment::Scenario scenario = experiment::load_scenario(file, overrides_of(o));
   const fs::path out = o.has("out") ? o.get<std::string>("out") : "";
   if (o.has("out")) prepare_output(out);
@@ -127,6 +155,7 @@ int run_command(const Arguments& arguments) {
   options.version = experiment::version();
   options.mode = mode;
   options.progress = !quiet && isatty(STDERR_FILENO) != 0;
+  options.resources_at = listing_times;
   for (const auto* t : traces) options.sinks.push_back(t->make(out / t->file));
   const experiment::Result result = experiment::run(std::move(options), experiment::machine_factory(scenario));
 
@@ -137,6 +166,7 @@ int run_command(const Arguments& arguments) {
     for (const auto* t : traces) spdlog::info("wrote {}", (out / t->file).string());
   }
   if (!quiet) std::cout << (json ? text : experiment::to_table(result));
+  if (!quiet && !json) print_resources(result, o.has("resources"));
   if (quiet || json) report_unmet(result);
   if (!result.trace_error.empty()) {
     spdlog::error("the trace is incomplete: {}", result.trace_error);

@@ -2,6 +2,7 @@
 // The cluster of a scenario as the machine of a run.
 #include "experiment/scenario.h"
 #include "system/cluster.h"
+#include "system/resources.h"
 
 namespace experiment {
 namespace {
@@ -18,6 +19,7 @@ class ClusterMachine : public Machine {
   void start() override { cluster_.start(); }
   void on_measurement(std::function<void()> begin) override { cluster_.on_measurement(std::move(begin)); }
   bool finished() const override { return cluster_.finished(); }
+  sim::Json resources() override { return sys::resources_of(cluster_); }
   void collect(Result& r) override {
     for (const auto& w : cluster_.workloads()) {
       const sys::WorkloadRecord& record = w->record();

@@ -147,6 +147,16 @@ Json to_json(const Result& r, bool with_cost) {
   bottleneck["saturated"] = b.saturated();
   Json& outstanding = j["outstanding"] = Json::array();
   for (const std::string& s : r.outstanding) outstanding.push_back(s);
+  j["resources"] = r.resources;
+  if (!r.resources_at.empty()) {
+    Json& snapshots = j["resources_at"] = Json::array();
+    for (const auto& [time, resources] : r.resources_at) {
+      Json item = Json::object();
+      item["time_ns"] = ns(time);
+      item["resources"] = resources;
+      snapshots.push_back(std::move(item));
+    }
+  }
   Json& expectations = j["expectations"] = Json::array();
   for (const ExpectationResult& e : r.expectations) {
     Json item = Json::object();

@@ -81,7 +81,9 @@ struct Result {
   std::vector<AsyncEvent> async_events;
   std::map<std::string, std::uint64_t> counters;
   std::map<std::string, double> utilisation;
-  std::vector<std::string> outstanding;  ///< who waits for what, when not everything finished
+  std::vector<std::string> outstanding;                        ///< who waits for what, when not everything finished
+  sim::Json resources = sim::Json::array();                    ///< live RDMA objects at the end, one member per host
+  std::vector<std::pair<sim::Picos, sim::Json>> resources_at;  ///< the same at times that were asked for
   std::vector<ExpectationResult> expectations;
   SimulatorCost simulator;
   std::string trace_error;  ///< why a trace is incomplete (a full disk, say); not part of the JSON

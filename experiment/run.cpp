@@ -5,6 +5,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -103,6 +104,20 @@ sim::Outcome run_engine(sim::Engine& engine, sim::Context& context, sim::Picos l
   }
 }
 
+/// Runs to the end or the limit, and lists the live objects at the times asked for that come before that.
+sim::Outcome run_and_list(sim::Engine& engine, sim::Context& context, const RunOptions& options, Machine& machine,
+                          std::vector<std::pair<sim::Picos, sim::Json>>& listings) {
+  std::vector<sim::Picos> times = options.resources_at;
+  std::ranges::sort(times);
+  for (const sim::Picos t : times) {
+    if (t >= options.time_limit) break;
+    const sim::Outcome outcome = run_engine(engine, context, t);
+    if (outcome != sim::Outcome::time_limit) return outcome;
+    listings.emplace_back(t, machine.resources());
+  }
+  return run_engine(engine, context, options.time_limit);
+}
+
 Verdict verdict_of(sim::Outcome outcome, bool interrupted, bool finished) {
   if (interrupted && !finished) return Verdict::interrupted;
   if (finished) return Verdict::ok;
@@ -155,6 +170,7 @@ Result run(RunOptions options, const MachineFactory& factory) {
 
   machine->start();
   sim::Outcome outcome{};
+  std::vector<std::pair<sim::Picos, sim::Json>> listings;
   bool interrupted = false;
   {
     const InterruptScope interrupt(engine);
@@ -162,7 +178,7 @@ Result run(RunOptions options, const MachineFactory& factory) {
     if (options.progress)
       bar.emplace(
           engine, [&] { return recorder.total(); }, machine->expected_messages());
-    outcome = run_engine(engine, context, options.time_limit);
+    outcome = run_and_list(engine, context, options, *machine, listings);
     interrupted = interrupt.interrupted();
   }
   context.journeys.set_sink(nullptr);
@@ -175,6 +191,8 @@ Result run(RunOptions options, const MachineFactory& factory) {
   r.sim_time = context.now();
   r.verdict = verdict_of(outcome, interrupted, machine->finished());
   machine->collect(r);
+  r.resources = machine->resources();
+  r.resources_at = std::move(listings);
   SIM_CHECK(r.workloads.size() == machine->workloads(), "the machine did not report every workload");
   add_journeys(r, recorder);
   for (const auto& [path, counter] : context.stats.counters()) r.counters[path] = counter.value;

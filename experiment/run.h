@@ -30,6 +30,8 @@ class Machine {
   virtual void on_measurement(std::function<void()> begin) { (void)begin; }
   /// True when every program has returned.
   virtual bool finished() const = 0;
+  /// The live RDMA objects now: an array, one member per host (docs/result.md).
+  virtual sim::Json resources() { return sim::Json::array(); }
   /// Adds what only the system knows: per workload name, op, WC statuses and half round trip; summary, asynchronous
   /// events and who waits for what. Messages, bytes and times may be left zero: they then come from the journeys.
   virtual void collect(Result& r) = 0;
@@ -44,7 +46,8 @@ struct RunOptions {
   std::string config_json;  ///< effective configuration, for the traces
   std::vector<std::unique_ptr<sim::trace::Sink>> sinks;
   std::vector<sys::ExpectationConfig> expectations;
-  bool progress = false;  ///< a progress bar on stderr once a second
+  std::vector<sim::Picos> resources_at;  ///< when to list the live objects during the run
+  bool progress = false;                 ///< a progress bar on stderr once a second
 };
 
 /// Builds the machine, runs it to its end, its time limit or an interrupt, and collects the result; expectations are

@@ -9,6 +9,7 @@ namespace sys {
 namespace {
 
 constexpr std::uint32_t kThreadsPerHost = 1U << 12;
+constexpr std::uint32_t kFirstPid = 1000;
 constexpr std::uint64_t kArena = 1ULL << 34;  // 16 GiB of address space, backed as used
 constexpr std::uint64_t kArenasPerHost = 32;
 constexpr std::uint64_t kFirstArena = 0x2000'0000'0000ULL;
@@ -115,6 +116,7 @@ Process& Host::create_process() {
   p.context = &context_;
   p.host = index_;
   p.kernel_process = &p.os;
+  p.os.set_owner({kFirstPid + static_cast<std::uint32_t>(n) - 1, ""});
   p.env = {config_.env.begin(), config_.env.end()};
   p.exchange = &exchange_;
   return p;
@@ -127,6 +129,8 @@ cpu::Thread& Host::create_thread(Process& process, std::size_t core_index, std::
   threads_.push_back(std::make_unique<cpu::Thread>(core(core_index), engine_, process.space, std::move(name), number,
                                                    std::move(body)));
   threads_.back()->process = static_cast<verbs::ProcessState*>(&process);
+  if (process.os.owner().comm.empty())  // a process is called as its first thread
+    process.os.set_owner({process.os.owner().pid, threads_.back()->name()});
   return *threads_.back();
 }
 

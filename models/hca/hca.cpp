@@ -111,6 +111,13 @@ void Hca::completion(pcie::TlpPtr tlp) { units_->dma.completion(std::move(tlp));
 
 void Hca::receive(fabric::PacketPtr packet) { units_->rx.receive(std::move(packet)); }
 
+bool Hca::read_qp(std::uint32_t qpn, std::span<std::byte> qpc) const {
+  const Qp* qp = units_->device.qps.find(qpn);
+  if (qp == nullptr || qpc.size() < prm::kQpcSize) return false;
+  CommandUnit::encode_qpc(*qp, qpc.data());
+  return true;
+}
+
 Hca::Census Hca::census() const {
   const Device& d = units_->device;
   return {d.qps.live(), d.cqs.live(), d.eqs.live(), d.mkeys.live(), d.pds.live(), d.srqs.live(), d.xrcds.live()};

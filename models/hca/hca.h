@@ -38,6 +38,8 @@ class Hca : public sc_core::sc_module, public pcie::DeviceFunction, public fabri
     std::size_t qps, cqs, eqs, mkeys, pds, srqs, xrcds;
   };
   Census census() const;
+  /// Copies the context of a QP as QUERY_QP returns it (prm::kQpcSize bytes), at once. False if there is none.
+  bool read_qp(std::uint32_t qpn, std::span<std::byte> qpc) const;
 
  private:
   void end_of_elaboration() override;

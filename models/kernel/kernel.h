@@ -26,6 +26,8 @@
 
 namespace kernel {
 
+class UverbsFile;
+
 /// What the host gives to its kernel. Everything outlives the kernel.
 struct Platform {
   memory::HostMemory* memory = nullptr;
@@ -114,6 +116,11 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   void add_xrc_domain(std::shared_ptr<XrcDomain> domain) { xrc_domains_.push_back(std::move(domain)); }
   void remove_xrc_domain(const XrcDomain& domain);
   RegularFiles& files() { return files_; }
+  // Open uverbs files, for listings.
+  void add_file(UverbsFile& file) { uverbs_files_.push_back(&file); }
+  void remove_file(const UverbsFile& file) { std::erase(uverbs_files_, &file); }
+  const std::vector<UverbsFile*>& uverbs_files() const { return uverbs_files_; }
+  std::uint32_t next_context_number() { return ++last_context_number_; }
   /// Async event files of all opened contexts, for port and device events.
   void add_context(EventFile* async) { contexts_.push_back(async); }
   void remove_context(EventFile* async);
@@ -159,6 +166,8 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   std::map<std::uint32_t, Srq*> srqs_;                   // by SRQN
   std::vector<std::shared_ptr<XrcDomain>> xrc_domains_;  // those of files
   RegularFiles files_;
+  std::vector<UverbsFile*> uverbs_files_;
+  std::uint32_t last_context_number_ = 0;
   std::vector<EventFile*> contexts_;
   sim::trace::Source trace_;
   sim::Semaphore async_order_{1};

@@ -53,13 +53,15 @@ struct Mr : Object {
   Mr() : Object(ObjectType::mr) {}
   Pd* pd = nullptr;
   UserRegion region;
-  std::uint32_t key = 0;  ///< lkey and rkey
+  std::uint64_t iova = 0;  ///< address that the program gave to its first byte
+  std::uint32_t key = 0;   ///< lkey and rkey
 };
 
 struct Cq : Object {
   Cq() : Object(ObjectType::cq) {}
   std::uint32_t cqn = 0, comp_vector = 0;
-  std::uint32_t arm_sn = 0;  ///< the kernel's own count of events
+  std::uint32_t entries = 0;  ///< slots of the ring
+  std::uint32_t arm_sn = 0;   ///< the kernel's own count of events
   std::shared_ptr<EventFile> channel, async;
   UserRegion buffer;
   DbrPage* dbr = nullptr;

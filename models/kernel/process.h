@@ -32,6 +32,9 @@ class Process final : public Syscalls, private DescriptorTable {
   /// The process ends: all its files are closed, as the kernel does on exit. From a thread of the process.
   void exit();
   int open_files() const;
+  /// Number and name that listings show.
+  void set_owner(ResourceOwner owner) { owner_ = std::move(owner); }
+  const ResourceOwner& owner() const override { return owner_; }
   /// The context behind a descriptor, null if it is no uverbs file.
   const UverbsFile* context(int fd) const;
 
@@ -58,6 +61,7 @@ class Process final : public Syscalls, private DescriptorTable {
   Kernel& kernel_;
   memory::AddressSpace& space_;
   std::vector<File> files_;           // by descriptor - kFirst
+  ResourceOwner owner_;
   std::vector<memory::Va> mappings_;  // device pages mapped by mmap()
 };
 

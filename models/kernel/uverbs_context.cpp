@@ -72,6 +72,7 @@ int UverbsFile::get_context(Io& io) {
   io.driver_respond(resp);
   kernel_.add_context(async_.get());
   has_context_ = true;
+  context_number_ = kernel_.next_context_number();
   return 0;
 }
 

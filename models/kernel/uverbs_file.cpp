@@ -17,10 +17,13 @@ UverbsFile::UverbsFile(Kernel& kernel, memory::AddressSpace& user, DescriptorTab
     : kernel_(kernel),
       user_(user),
       descriptors_(descriptors),
-      trace_(kernel.context(), kernel.platform().host, "kernel.uverbs") {}
+      trace_(kernel.context(), kernel.platform().host, "kernel.uverbs") {
+  kernel_.add_file(*this);
+}
 
 UverbsFile::~UverbsFile() {
   if (async_ != nullptr) kernel_.remove_context(async_.get());
+  kernel_.remove_file(*this);
 }
 
 const UverbsFile::Method* UverbsFile::find_method(std::uint32_t command, bool extended) {

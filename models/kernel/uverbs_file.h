@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernel/bfreg.h"
@@ -20,7 +21,13 @@
 
 namespace kernel {
 
-/// File descriptors of the process that owns a uverbs file.
+/// Who a process is, for listings.
+struct ResourceOwner {
+  std::uint32_t pid = 0;
+  std::string comm;  ///< its name
+};
+
+/// The process that owns a uverbs file: its descriptors and its name.
 struct DescriptorTable {
   virtual ~DescriptorTable() = default;
   /// A new descriptor for an event file, or -EMFILE.
@@ -30,6 +37,7 @@ struct DescriptorTable {
   virtual std::shared_ptr<EventFile> channel(int fd) = 0;
   /// Inode of the regular file behind a descriptor; -EBADF if there is none.
   virtual long inode(int fd) = 0;
+  virtual const ResourceOwner& owner() const = 0;
 };
 
 class UverbsFile {
@@ -46,6 +54,13 @@ class UverbsFile {
   bool closed() const { return closed_; }
 
   std::size_t object_count() const { return objects_.size(); }
+  /// Number of the context in its host, from 1; 0 before GET_CONTEXT.
+  std::uint32_t context_number() const { return has_context_ && !released_ ? context_number_ : 0; }
+  const ResourceOwner& owner() const { return descriptors_.owner(); }
+  template <class F>
+  void for_each_object(F&& f) const {
+    for (const auto& [handle, object] : objects_) f(*object);
+  }
   std::size_t dbr_pages() const { return dbr_pages_.size(); }
   /// The object behind a handle, for inspection; null if there is none of that type.
   template <class T>
@@ -194,6 +209,7 @@ class UverbsFile {
   bool has_context_ = false, closed_ = false;
   unsigned active_ = 0;  ///< commands being executed
   bool released_ = false;
+  std::uint32_t context_number_ = 0;
   std::shared_ptr<EventFile> async_;
   std::map<std::uint32_t, std::unique_ptr<Object>> objects_;
   BfregPool bfregs_;

@@ -56,6 +56,7 @@ int UverbsFile::reg_mr(Io& io) {
     return error == -EAGAIN ? -ENOMEM : error;
   undo.dismiss();
   mr->pd = pd.get();
+  mr->iova = cmd.hca_va;
   ++pd->usecnt;
   const std::uint32_t key = mr->key;
   io.respond(ib_uverbs_reg_mr_resp{add(std::move(mr)), key, key});
@@ -108,6 +109,7 @@ int UverbsFile::create_cq_common(const ib_uverbs_ex_create_cq& cmd, Io& io, ib_u
   undo_dbr.dismiss();
   undo_buffer.dismiss();
   cq->comp_vector = cmd.comp_vector;
+  cq->entries = entries;
   cq->user_handle = cmd.user_handle;
   cq->async = async_;
   kernel_.add_cq(*cq);

@@ -170,6 +170,20 @@ TEST_F(Cli, ThePingPongReportsATable) {
     EXPECT_THAT(f.out, HasSubstr(part));
 }
 
+TEST_F(Cli, ResourcesAreListedAtTimesAndAtExit) {
+  const Finished r = run({"--resources", "--resources-at", "1ms,10s"});
+  EXPECT_EQ(r.code, 0);
+  EXPECT_THAT(r.out, HasSubstr("resources at 1 ms:\nhost0 mlx5_0: pd 1 cq 2 qp 1 cm_id 0 mr 1 ctx 1 srq 0\n"));
+  EXPECT_THAT(r.out, HasSubstr("type RC state RTS"));
+  EXPECT_THAT(r.out, HasSubstr("comm pingpong.client"));
+  EXPECT_THAT(r.out, Not(HasSubstr("resources at 10 s"))) << "after the end";
+  EXPECT_THAT(r.out, HasSubstr("resources at exit:\nhost0 mlx5_0: pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0 srq 0\n"));
+  const Finished json = run({"--format", "json", "--resources-at", "1ms"});
+  EXPECT_THAT(json.out, HasSubstr("\"resources_at\": ["));
+  EXPECT_THAT(json.out, HasSubstr("\"qp\": []")) << "at the end";
+  EXPECT_EQ(run({"--resources-at", "soon"}).code, 2);
+}
+
 TEST_F(Cli, JsonGoesToStdoutAndTheSameToTheOutputDirectory) {
   const fs::path out = dir_ / "new" / "out";
   const Finished f = run({"--format", "json", "--seed", "12", "--out", out, "--trace", "perfetto,json"});

@@ -117,7 +117,7 @@ TEST(Context, GetContextAnswersWhatLibmlx5Accepts) {
     EXPECT_EQ(r.cqe_version, 1);
     EXPECT_EQ(r.log_uar_size, 12U);
     EXPECT_EQ(r.num_uars_per_page, 1U);
-    EXPECT_EQ(r.num_dyn_bfregs, 0U);
+    EXPECT_EQ(r.num_dyn_bfregs, 512U);
     EXPECT_EQ(r.comp_mask, 0U);
     EXPECT_EQ(m.device.uars.size(), 9U);  // eight pages and the kernel's own
     v.p.exit();

@@ -169,6 +169,8 @@ std::vector<std::uint64_t> FakeDevice::page_list(const std::vector<std::byte>& i
 std::uint8_t FakeDevice::query_caps(std::vector<std::byte>& out) {
   std::byte* c = out.data() + prm::kCapOffset;
   prm::set(c, prm::kCapLogMaxSrqSz, 15);
+  prm::set(c, prm::kCapLogMaxSrq, 16);
+  prm::set(c, prm::kCapLogMaxXrcd, 16);
   prm::set(c, prm::kCapLogMaxQpSz, 15);
   prm::set(c, prm::kCapLogMaxQp, 18);
   prm::set(c, prm::kCapLogMaxCqSz, 16);
@@ -298,6 +300,32 @@ std::uint8_t FakeDevice::run(std::vector<std::byte>& in, std::vector<std::byte>&
       return give(next_cqn_++);
     case prm::kDestroyCq:
       return erased(cqs.erase(object));
+    case prm::kCreateSrq:
+    case prm::kCreateXrcSrq:
+      srqs[next_srqn_] = context_of(prm::kSrqcOffset, prm::kSrqcSize);
+      return give(next_srqn_++);
+    case prm::kDestroySrq:
+    case prm::kDestroyXrcSrq:
+      return erased(srqs.erase(object));
+    case prm::kArmRq:
+    case prm::kArmXrcSrq: {
+      const auto it = srqs.find(object);
+      if (it == srqs.end()) return prm::kCmdBadRes;
+      prm::set(it->second.data(), prm::kSrqcLwm, prm::get(in.data(), prm::kArmSrqLimit));
+      return prm::kCmdOk;
+    }
+    case prm::kQuerySrq:
+    case prm::kQueryXrcSrq: {
+      const auto it = srqs.find(object);
+      if (it == srqs.end()) return prm::kCmdBadRes;
+      std::memcpy(out.data() + prm::kSrqcOffset, it->second.data(), prm::kSrqcSize);
+      return prm::kCmdOk;
+    }
+    case prm::kAllocXrcd:
+      xrcds.insert(next_xrcd_);
+      return give(next_xrcd_++);
+    case prm::kDeallocXrcd:
+      return erased(xrcds.erase(object));
     case prm::kCreateQp:
       qps[next_qpn_] = context_of(prm::kQpcOffset, prm::kQpcSize);
       qp_pages[next_qpn_] = page_list(in, prm::kCreateQpPas);

@@ -81,10 +81,10 @@ class FakeDevice : public pcie::MmioPort {
 
   pcie::InterruptSink* sink = nullptr;
   std::map<std::uint32_t, Eq> eqs;
-  std::map<std::uint32_t, std::vector<std::byte>> cqs, qps, mkeys;  // contexts by number
+  std::map<std::uint32_t, std::vector<std::byte>> cqs, qps, mkeys, srqs;  // contexts by number
   std::map<std::uint32_t, std::vector<std::uint64_t>> qp_pages, mkey_pages;
   std::map<std::uint32_t, std::uint32_t> qp_opt_mask;  // of the last state change
-  std::set<std::uint32_t> pds, uars;
+  std::set<std::uint32_t> pds, uars, xrcds;
   std::map<std::uint32_t, std::array<std::uint8_t, 16>> roce_addresses;
   std::vector<std::uint16_t> opcodes;          // in order of execution
   std::map<std::uint16_t, std::uint8_t> fail;  // next command with that opcode ends with that status
@@ -114,7 +114,7 @@ class FakeDevice : public pcie::MmioPort {
   memory::Iova queue_{};
   std::array<std::uint32_t, prm::kMsixVectors * 4> msix_{};
   std::uint32_t next_cqn_ = 0x40, next_qpn_ = 0x100, next_mkey_ = 0x10, next_pd_ = 1, next_uar_ = prm::kFirstUar,
-                next_eqn_ = 1;
+                next_srqn_ = 0x80, next_xrcd_ = 1, next_eqn_ = 1;
 };
 
 }  // namespace test
