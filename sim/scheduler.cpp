@@ -23,7 +23,7 @@ Scheduler::Scheduler() {
   retuned_.reserve(4096);
 }
 
-void Scheduler::insert(Picos t, std::uint64_t seq, EventFn fn, void* ctx, std::uint64_t arg) {
+void Scheduler::insert(Picos t, std::uint64_t seq, EventFn fn, void* ctx, std::uint64_t arg, bool background) {
   SIM_CHECK(t >= now_, "event scheduled in the past");
   std::uint32_t n;
   if (free_ != kNil) {
@@ -33,7 +33,7 @@ void Scheduler::insert(Picos t, std::uint64_t seq, EventFn fn, void* ctx, std::u
     n = static_cast<std::uint32_t>(nodes_.size());
     nodes_.emplace_back();
   }
-  nodes_[n] = {t, seq, fn, ctx, arg, kNil};
+  nodes_[n] = {t, seq, fn, ctx, arg, kNil, background};
   ++pending_;
   place(n);
 }
@@ -154,7 +154,10 @@ bool Scheduler::run_one(Picos limit) {
   ++executed_;
   now_ = node.t;
   mix(node.t, node.seq);
+  background_ = node.background;
+  if (!background_) count_work();
   node.fn(node.ctx, node.arg);
+  background_ = false;
   if (executed_ - tune_executed_ >= kTuneEvery) retune();
   return true;
 }
@@ -167,6 +170,17 @@ void Scheduler::advance_to(Picos t) {
 void Scheduler::pass_thread(Picos t, std::uint32_t thread) {
   advance_to(t);
   mix(t, kThreadClass | thread);
+  count_work();
+}
+
+void Scheduler::after_work(std::uint64_t seen, Picos d, EventFn fn, void* ctx, std::uint64_t arg) {
+  if (seen == work_) sleepers_.push_back({d, fn, ctx, arg});
+  else insert(now_ + d, next_seq_++, fn, ctx, arg, true);
+}
+
+void Scheduler::wake_sleepers() {
+  for (const Sleeper& s : sleepers_) insert(now_ + s.d, next_seq_++, s.fn, s.ctx, s.arg, true);
+  sleepers_.clear();
 }
 
 }  // namespace sim

@@ -27,7 +27,7 @@ class Scheduler {
   Picos now() const { return now_; }
 
   /// Run fn(ctx, arg) at absolute time t (>= now).
-  void at(Picos t, EventFn fn, void* ctx, std::uint64_t arg = 0) { insert(t, next_seq_++, fn, ctx, arg); }
+  void at(Picos t, EventFn fn, void* ctx, std::uint64_t arg = 0) { insert(t, next_seq_++, fn, ctx, arg, background_); }
   void after(Picos d, EventFn fn, void* ctx, std::uint64_t arg = 0) { at(now_ + d, fn, ctx, arg); }
   /// Run obj->Method(arg) at time t; Method takes nothing or a std::uint64_t.
   template <auto Method, class T>
@@ -40,7 +40,19 @@ class Scheduler {
   }
 
   /// Run fn after every ordinary event of instant t; ties are ordered by `thread` (see the class comment).
-  void at_thread(Picos t, std::uint32_t thread, EventFn fn, void* ctx) { insert(t, kThreadClass | thread, fn, ctx, 0); }
+  void at_thread(Picos t, std::uint32_t thread, EventFn fn, void* ctx) {
+    insert(t, kThreadClass | thread, fn, ctx, 0, false);
+  }
+
+  // Background work: hardware looks now and then for something that only others change. It never keeps a run alive.
+
+  /// Events executed so far, and program threads passed, that background work did not cause.
+  std::uint64_t work() const { return work_; }
+  /// Runs fn(ctx, arg) once, `d` after the next event that counts as work, or after now if work() is beyond `seen` already.
+  /// Until then nothing is pending. fn, and all that it causes except resumed program threads, is background work.
+  void after_work(std::uint64_t seen, Picos d, EventFn fn, void* ctx, std::uint64_t arg = 0);
+  /// The background event under execution has found something to do: what it causes from here on counts as work.
+  void promote() { background_ = false; }
 
   /// Time of the earliest pending event, kNever if there is none.
   Picos next_time() const;
@@ -65,6 +77,14 @@ class Scheduler {
     void* ctx;
     std::uint64_t arg;
     std::uint32_t next;
+    bool background;
+  };
+  /// A call that waits for work.
+  struct Sleeper {
+    Picos d;
+    EventFn fn;
+    void* ctx;
+    std::uint64_t arg;
   };
   struct Key {
     Picos t;
@@ -85,7 +105,13 @@ class Scheduler {
     }
   }
 
-  void insert(Picos t, std::uint64_t seq, EventFn fn, void* ctx, std::uint64_t arg);
+  void insert(Picos t, std::uint64_t seq, EventFn fn, void* ctx, std::uint64_t arg, bool background);
+  void count_work() {
+    ++work_;
+    if (!sleepers_.empty()) [[unlikely]]
+      wake_sleepers();
+  }
+  void wake_sleepers();
   void place(std::uint32_t node);
   unsigned next_bucket() const;
   Picos earliest_in(unsigned bucket) const;
@@ -102,6 +128,9 @@ class Scheduler {
   std::uint64_t executed_ = 0;
   std::uint64_t checksum_ = 0;
   std::size_t pending_ = 0;
+  std::uint64_t work_ = 0;
+  bool background_ = false;  // the event under execution is background work
+  std::vector<Sleeper> sleepers_;
 
   unsigned shift_ = 12;                    // log2 of the bucket width in ps, adapted to the load
   std::uint64_t current_slot_ = 0;         // the bucket whose events are in current_

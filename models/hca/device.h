@@ -10,6 +10,7 @@
 #include "hca/context/objects.h"
 #include "hca/context/srq.h"
 #include "hca/hca_config.h"
+#include "hca/transport/multicast.h"
 #include "sim/context.h"
 
 namespace hca {
@@ -19,6 +20,10 @@ struct QpControl {
   virtual ~QpControl() = default;
   /// Moves the QP to ERR because of a fault: flushes both queues in order (S-QP-43).
   virtual void enter_error(Qp& qp) = 0;
+  /// In SQD, the last message that was started is done (S-QP-50).
+  virtual void drained(Qp& qp) = 0;
+  /// A send WQE has ended in error: RC goes to ERR; UC and UD go to SQE, where receives go on (S-QP-51).
+  virtual void send_failed(Qp& qp) = 0;
   /// A work queue cannot be read from host memory, or its CQ has failed: ERR and a QP_FATAL event, no completion tells it.
   virtual void queue_unreadable(Qp& qp) = 0;
   /// State change by a command has been applied to `qp`: start, stop or reset its engines.
@@ -63,7 +68,13 @@ struct Device {
   bool enabled = false, initialised = false;
   std::array<std::uint8_t, 6> mac{};
   std::vector<RoceAddress> roce_addresses;
+  /// The RoCEv2 source address at `index`; nullptr if there is none. RoCEv1 frames are not built.
+  const RoceAddress* roce_v2_address(std::uint32_t index) const {
+    if (index >= roce_addresses.size() || roce_addresses[index].version != prm::kRoceVersion2) return nullptr;
+    return roce_addresses[index].gid == wire::Gid{} ? nullptr : &roce_addresses[index];
+  }
   std::uint8_t max_mtu_code = 5;  ///< from the port's frame size
+  MulticastGroups multicast;
 };
 
 }  // namespace hca

@@ -47,7 +47,7 @@ struct Hca::Units {
     device.max_mtu_code = identity.max_mtu_code;
     engine.bind(requester, responder);
     uar.bind(scheduler);
-    tx.bind(static_cast<PayloadFailureSink&>(engine));
+    tx.bind(static_cast<TransmitSink&>(engine));
     tx.bind_loopback(device.mac, rx);
     rx.bind(engine);
     completions.bind(engine);
@@ -109,7 +109,7 @@ std::uint64_t Hca::bar_read(std::uint64_t offset, unsigned size) {
 
 void Hca::completion(pcie::TlpPtr tlp) { units_->dma.completion(std::move(tlp)); }
 
-void Hca::receive(fabric::PacketPtr packet) { units_->rx.receive(std::move(packet)); }
+void Hca::receive(fabric::PacketPtr packet) { units_->rx.receive_from_wire(std::move(packet)); }
 
 bool Hca::read_qp(std::uint32_t qpn, std::span<std::byte> qpc) const {
   const Qp* qp = units_->device.qps.find(qpn);

@@ -165,6 +165,7 @@ struct ReceiveConfig {
   sim::Picos ack_turnaround{15'000};
   std::uint32_t rq_prefetch = 16;
   bool srq_limit_at_arm = true;
+  sim::Picos error_poll{10'000'000};
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
@@ -182,6 +183,9 @@ struct ReceiveConfig {
     v("srq_limit_at_arm", c.srq_limit_at_arm,
       "arming the limit of a shared receive queue that already holds fewer WQEs raises the event at once",
       sim::assumed("the alternative is to wait for the next receive; real devices differ"));
+    v("error_poll", c.error_poll,
+      "interval at which a queue pair in ERR looks for receives that were posted since, to flush them",
+      sim::assumed("there is no receive doorbell; firmware sweeps queue pairs in error"), sim::Range{100'000, 1e12});
   }
 };
 

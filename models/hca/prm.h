@@ -162,7 +162,8 @@ enum Opcode : std::uint16_t {
   kCreateEq = 0x301, kDestroyEq = 0x302, kQueryEq = 0x303,
   kCreateCq = 0x400, kDestroyCq = 0x401, kQueryCq = 0x402, kModifyCq = 0x403,
   kCreateQp = 0x500, kDestroyQp = 0x501, kRst2Init = 0x502, kInit2Rtr = 0x503, kRtr2Rts = 0x504, kRts2Rts = 0x505,
-  kSqerr2Rts = 0x506, kQp2Err = 0x507, kQp2Rst = 0x50a, kQueryQp = 0x50b, kSqd2Rts = 0x50c, kInit2Init = 0x50e,
+  kSqerr2Rts = 0x506, kQp2Err = 0x507, kRts2Sqd = 0x508, kQp2Rst = 0x50a, kQueryQp = 0x50b, kSqd2Rts = 0x50c,
+  kInit2Init = 0x50e, kSqd2Sqd = 0x511,
   kCreateSrq = 0x700, kDestroySrq = 0x701, kQuerySrq = 0x702, kArmRq = 0x703,
   kCreateXrcSrq = 0x705, kDestroyXrcSrq = 0x706, kQueryXrcSrq = 0x707, kArmXrcSrq = 0x708,
   kAllocPd = 0x800, kDeallocPd = 0x801, kAllocUar = 0x802, kDeallocUar = 0x803,
@@ -208,6 +209,10 @@ inline constexpr std::size_t kCapNodeGuid = 0x78;        ///< be64
 inline constexpr std::size_t kCapMac = 0x80;             ///< be64, low 48 bits
 inline constexpr Field kCapNumCompVectors{0x88, 0, 16};  ///< MSI-X vectors for completion EQs
 inline constexpr Field kCapMaxPortMtu{0x8c, 0, 8};       ///< enum ibv_mtu
+inline constexpr Field kCapLogMaxMcg{0x8c, 8, 8}, kCapMaxQpMcg{0x8c, 16, 16};
+
+// ATTACH_TO_MCG / DETACH_FROM_MCG: qpn @8, group GID of 16 bytes.
+inline constexpr std::size_t kMcgGid = 16;
 
 // QUERY_PAGES / MANAGE_PAGES: pages that the device needs from the host for its context memory (ICM).
 inline constexpr Field kPagesOutCount{12, 0, 32};  ///< QUERY_PAGES output
@@ -298,7 +303,14 @@ inline constexpr Field kQpcRqType{172, 24, 3}, kQpcSrqn{172, 0, 24};
 inline constexpr Field kQpcRmsn{176, 0, 24}, kQpcHwSqCounter{180, 16, 16}, kQpcSwSqCounter{180, 0, 16};
 inline constexpr Field kQpcHwRqCounter{184, 0, 32}, kQpcSwRqCounter{188, 0, 32};
 
-enum QpcState : std::uint32_t { kQpRst = 0, kQpInit = 1, kQpRtr = 2, kQpRts = 3, kQpSqer = 4, kQpErr = 6, kQpSqd = 7 };
+// clang-format off
+enum QpcState : std::uint32_t {
+  kQpRst = 0, kQpInit = 1, kQpRtr = 2, kQpRts = 3, kQpSqer = 4, kQpSqd = 5, kQpErr = 6, kQpSqDraining = 7,
+};
+// clang-format on
+/// op_mod of RTS2SQD: raise an event when the send queue is drained. RTS2SQD and SQD2SQD are in the first public driver's
+/// list of commands; today's driver never sends them.
+inline constexpr std::uint32_t kSqdNotify = 1;
 enum QpcService : std::uint32_t { kStRc = 0, kStUc = 1, kStUd = 2, kStXrc = 3 };
 enum QpcRqType : std::uint32_t { kRqRegular = 0, kRqSrq = 1, kRqZero = 3 };
 /// opt_param_mask bits: which optional attributes of a state change are valid.

@@ -24,8 +24,7 @@ sim::Flow SendScheduler::dispatch(Doorbell doorbell) {
   const sim::Picos arrived = device_.context.now();
   co_await device_.context.delay(device_.config.uar.doorbell_decode);
   Qp* qp = device_.qps.find(doorbell.qpn);
-  if (qp == nullptr || qp->no_sq ||
-      (qp->state != QpState::rts && qp->state != QpState::err && qp->state != QpState::sqd)) {
+  if (qp == nullptr || qp->no_sq || (!qp->sends() && !qp->flushes_sends())) {
     unknown_.add();
     blueflame_.drop(doorbell.qpn);
     co_return;

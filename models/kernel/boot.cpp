@@ -120,6 +120,8 @@ int Kernel::query_caps() {
   caps_.fw_sub = cap(prm::kCapFwRevSub);
   caps_.comp_vectors = cap(prm::kCapNumCompVectors);
   caps_.max_port_mtu = cap(prm::kCapMaxPortMtu);
+  caps_.log_max_mcg = cap(prm::kCapLogMaxMcg);
+  caps_.max_qp_mcg = cap(prm::kCapMaxQpMcg);
   caps_.blue_flame = cap(prm::kCapBf) != 0;
   caps_.atomic = cap(prm::kCapAtomic) != 0;
   caps_.ignore_overrun = cap(prm::kCapIgnoreOverrun) != 0;

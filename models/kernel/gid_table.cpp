@@ -47,6 +47,13 @@ bool is_ipv4(const Gid& gid) {
          gid[11] == 0xff;
 }
 
+std::optional<Mac> multicast_mac(const Gid& gid) {
+  const std::uint64_t low =
+      std::uint64_t{gid[12]} << 24 | std::uint64_t{gid[13]} << 16 | std::uint64_t{gid[14]} << 8 | gid[15];
+  if (is_ipv4(gid)) return gid[12] >> 4 == 0xe ? std::optional(Mac{0x01005e000000 | (low & 0x7fffff)}) : std::nullopt;
+  return gid[0] == 0xff ? std::optional(Mac{0x333300000000 | low}) : std::nullopt;
+}
+
 std::string to_string(const Gid& gid) {
   std::string s;
   for (std::size_t i = 0; i < 16; i += 2) {

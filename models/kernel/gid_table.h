@@ -30,6 +30,9 @@ std::optional<Gid> gid_of_ipv4(std::string_view dotted);
 Gid link_local_gid(Mac mac);
 bool is_zero(const Gid& gid);
 bool is_ipv4(const Gid& gid);
+/// Destination MAC address of a multicast GID: 33:33 and the last 32 bits, or 01:00:5e and the last 23 of an IPv4 group.
+/// Empty if the GID is not multicast. (S-UD-8)
+std::optional<Mac> multicast_mac(const Gid& gid);
 /// "fe80:0000:…" as sysfs prints it.
 std::string to_string(const Gid& gid);
 

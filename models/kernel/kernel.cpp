@@ -228,6 +228,7 @@ std::uint8_t Kernel::active_mtu() const {
 Mac Kernel::resolve(const Gid& gid, int& error) {
   error = 0;
   charge(config_.driver.neighbour_lookup);
+  if (const auto group = multicast_mac(gid)) return *group;
   for (std::size_t i = 0; i < gids_.length(); ++i)
     if (gids_.usable(i) && gids_.at(i).gid == gid) return caps_.mac;
   if (platform_.neighbours != nullptr)

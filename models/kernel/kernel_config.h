@@ -95,6 +95,7 @@ struct DriverConfig {
   std::uint64_t iova_top = 1ULL << 47;
   sim::Bytes memlock_limit{1ULL << 40};
   bool privileged = true;
+  bool mlx5_no_sqd = false;
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
@@ -132,6 +133,9 @@ struct DriverConfig {
       sim::assumed("unlimited, as RDMA hosts are set up"));
     v("privileged", c.privileged, "processes have CAP_NET_RAW (Q_Keys with bit 31)",
       sim::assumed("programs run by root"));
+    v("mlx5_no_sqd", c.mlx5_no_sqd,
+      "as the real driver, refuse to move a QP into SQD; otherwise SQD works as the InfiniBand specification says",
+      sim::spec("InfiniBand QP states"));
   }
 };
 

@@ -142,15 +142,32 @@ int create_qp(CommandInterface& c, std::span<const std::byte> qpc, const DmaMapp
 int destroy_qp(CommandInterface& c, std::uint32_t qpn) { return on_object(c, prm::kDestroyQp, qpn); }
 
 int modify_qp(CommandInterface& c, std::uint16_t opcode, std::uint32_t qpn, std::uint32_t opt_mask,
-              std::span<const std::byte> qpc) {
+              std::span<const std::byte> qpc, std::uint32_t op_mod) {
   const bool with_context = opcode != prm::kQp2Err && opcode != prm::kQp2Rst;
   Command cmd(opcode, with_context ? prm::kCreateQpPas : kShort, kShort);
+  cmd.set(prm::kInOpMod, op_mod);
   cmd.set(prm::kInObject, qpn);
   if (with_context) {
     cmd.set(prm::kQpOptMask, opt_mask);
     std::memcpy(cmd.in.data() + prm::kQpcOffset, qpc.data(), qpc.size());
   }
   return c.execute(cmd);
+}
+
+namespace {
+int on_group(CommandInterface& c, std::uint16_t opcode, std::uint32_t qpn, const Gid& group) {
+  Command cmd(opcode, prm::kMcgGid + group.size(), kShort);
+  cmd.set(prm::kInObject, qpn);
+  std::memcpy(cmd.in.data() + prm::kMcgGid, group.data(), group.size());
+  return c.execute(cmd);
+}
+}  // namespace
+
+int attach_to_group(CommandInterface& c, std::uint32_t qpn, const Gid& group) {
+  return on_group(c, prm::kAttachToMcg, qpn, group);
+}
+int detach_from_group(CommandInterface& c, std::uint32_t qpn, const Gid& group) {
+  return on_group(c, prm::kDetachFromMcg, qpn, group);
 }
 
 int query_qp(CommandInterface& c, std::uint32_t qpn, std::span<std::byte> qpc) {

@@ -9,6 +9,7 @@
 
 #include "kernel/command.h"
 #include "kernel/dma_map.h"
+#include "kernel/gid_table.h"
 
 namespace kernel {
 
@@ -57,9 +58,13 @@ int dealloc_xrcd(CommandInterface& c, std::uint32_t xrcdn);
 int create_qp(CommandInterface& c, std::span<const std::byte> qpc, const DmaMapping& pages, std::uint32_t& qpn);
 int destroy_qp(CommandInterface& c, std::uint32_t qpn);
 int modify_qp(CommandInterface& c, std::uint16_t opcode, std::uint32_t qpn, std::uint32_t opt_mask,
-              std::span<const std::byte> qpc);
+              std::span<const std::byte> qpc, std::uint32_t op_mod = 0);
 /// `qpc` receives hca::prm::kQpcSize bytes.
 int query_qp(CommandInterface& c, std::uint32_t qpn, std::span<std::byte> qpc);
+
+/// ATTACH_TO_MCG and DETACH_FROM_MCG.
+int attach_to_group(CommandInterface& c, std::uint32_t qpn, const Gid& group);
+int detach_from_group(CommandInterface& c, std::uint32_t qpn, const Gid& group);
 
 /// Writes a page list into a command.
 void put_pages(Command& command, std::size_t at, const DmaMapping& pages);

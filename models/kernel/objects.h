@@ -121,6 +121,8 @@ struct Qp : Object {
   std::uint16_t pkey_index = 0;
   std::uint8_t max_dest_rd_atomic = 0;
   std::uint32_t access = 0;
+  std::uint32_t dest_qpn = 0;
+  std::vector<Gid> groups;  ///< multicast memberships, each counted in usecnt
   std::uint64_t dbr_offset = 0;
 
   Qp& target() { return real != nullptr ? *real : *this; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // modify_qp: the checks of ib_uverbs, ib_core and mlx5_ib in their order, then the context for the device command. A
-// refused call changes nothing. Alternate paths do not exist on RoCE; RTS to SQD has no device command (S-QP-6).
+// refused call changes nothing. Alternate paths do not exist on RoCE. The real device has no command that leads into SQD;
+// mlx5_no_sqd leaves it out here too (S-QP-6).
 // Source: ib_uverbs (modify_qp), ib_core (_ib_modify_qp), mlx5_ib qp.c; rules S-QP-10 … S-QP-32, S-ROCE-2, S-ROCE-5.
 #include <bit>
 #include <cerrno>
@@ -17,7 +18,6 @@ namespace prm = hca::prm;
 namespace {
 
 constexpr std::uint32_t kRouteHopLimit = 64;  // S-ROCE-5
-constexpr std::uint8_t kUdMtu = 5;
 
 struct Change {
   ibv_qp_state from, to;
@@ -80,7 +80,9 @@ int set_path(Kernel& kernel, const Qp& qp, const ib_uverbs_modify_qp& cmd, std::
   prm::set(path, prm::kAdsFlowLabel, d.flow_label & 0xfffff);
   std::memcpy(path + prm::kAdsRgid, gid.data(), gid.size());
   if (kernel.gids().at(d.sgid_index).type == GidType::roce_v2)
-    prm::set(path, prm::kAdsUdpSport, udp_source_port(d.flow_label, qp.qpn, cmd.dest_qp_num));
+    prm::set(
+        path, prm::kAdsUdpSport,
+        udp_source_port(d.flow_label, qp.qpn, (cmd.attr_mask & IBV_QP_DEST_QPN) != 0 ? cmd.dest_qp_num : qp.dest_qpn));
   prm::set(path, prm::kAdsSl, d.sl & 0xf);
   prm::set(path, prm::kAdsStatRate, d.static_rate & 0xf);
   prm::set(path, prm::kAdsRmacHigh, static_cast<std::uint32_t>(mac >> 32));
@@ -96,7 +98,7 @@ void set_numbers(const Kernel& kernel, const Qp& qp, const Change& change, const
   prm::set(path, prm::kAdsPkeyIndex, given(IBV_QP_PKEY_INDEX) ? cmd.pkey_index : qp.pkey_index);
   prm::set(path, prm::kAdsPort, given(IBV_QP_PORT) ? cmd.port_num : qp.port);
   if (given(IBV_QP_TIMEOUT)) prm::set(path, prm::kAdsAckTimeout, cmd.timeout);
-  if (qp.qp_type == IBV_QPT_UD) set(prm::kQpcMtu, kUdMtu);
+  if (qp.qp_type == IBV_QPT_UD) set(prm::kQpcMtu, kernel.active_mtu());
   else if (given(IBV_QP_PATH_MTU)) set(prm::kQpcMtu, cmd.path_mtu);
   if (qp.qp_type != IBV_QPT_UC && qp.qp_type != IBV_QPT_UD)
     set(prm::kQpcLogAckReqFreq, kernel.config().driver.log_ack_req_freq);  // S-QP-32
@@ -122,6 +124,7 @@ void remember(Qp& qp, const Change& change, const ib_uverbs_modify_qp& cmd) {
   qp.state = change.to;
   if (given(IBV_QP_PORT)) qp.port = cmd.port_num;
   if (given(IBV_QP_PKEY_INDEX)) qp.pkey_index = cmd.pkey_index;
+  if (given(IBV_QP_DEST_QPN)) qp.dest_qpn = cmd.dest_qp_num;
   if (given(IBV_QP_ACCESS_FLAGS)) qp.access = cmd.qp_access_flags;
   if (given(IBV_QP_MAX_DEST_RD_ATOMIC)) qp.max_dest_rd_atomic = cmd.max_dest_rd_atomic;
   if (change.to == IBV_QPS_RESET) {
@@ -152,6 +155,8 @@ int modify_qp(Kernel& kernel, Qp& qp, ib_uverbs_modify_qp cmd, std::span<std::by
   if (change.from == IBV_QPS_RESET && change.to == IBV_QPS_RESET) return 0;
   const auto opcode = device_command(change.from, change.to);
   if (!opcode) return -EINVAL;
+  const bool into_sqd = change.to == IBV_QPS_SQD;
+  if (into_sqd && kernel.config().driver.mlx5_no_sqd) return -EINVAL;
 
   std::byte* const context = qpc.data();
   set_numbers(kernel, qp, change, cmd, context);
@@ -159,7 +164,9 @@ int modify_qp(Kernel& kernel, Qp& qp, ib_uverbs_modify_qp cmd, std::span<std::by
   if ((mask & IBV_QP_AV) != 0)
     if (const int error = set_path(kernel, qp, cmd, context + prm::kQpcPath); error != 0) return error;
   const std::uint32_t opt = device_opt_mask(qp.qp_type, change.from, change.to, mask);
-  if (const int error = modify_qp(kernel.commands(), *opcode, qp.qpn, opt, qpc); error != 0) return error;
+  const std::uint32_t op_mod =
+      (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && cmd.en_sqd_async_notify != 0 ? prm::kSqdNotify : 0;
+  if (const int error = modify_qp(kernel.commands(), *opcode, qp.qpn, opt, qpc, op_mod); error != 0) return error;
   remember(qp, change, cmd);
   return 0;
 }

@@ -86,6 +86,10 @@ constexpr OptRow kOptRows[] = {
      prm::kOptAltPath | prm::kOptRwe | prm::kOptPmState, prm::kOptQkey},
     {IBV_QPS_RTS, IBV_QPS_RTS, prm::kOptAltPath | kOptAccess | prm::kOptPmState | prm::kOptRnrTimeout,
      prm::kOptAltPath | prm::kOptRwe | prm::kOptPmState, prm::kOptQkey},
+    {IBV_QPS_SQD, IBV_QPS_SQD,
+     kOptAccess | prm::kOptPrimaryPath | prm::kOptAckTimeout | prm::kOptRetryCount | prm::kOptRnrRetry |
+         prm::kOptSraMax | prm::kOptRraMax | prm::kOptPkeyIndex | prm::kOptRnrTimeout | prm::kOptPmState,
+     prm::kOptRwe | prm::kOptPrimaryPath | prm::kOptPkeyIndex | prm::kOptPmState, prm::kOptPkeyIndex | prm::kOptQkey},
     {IBV_QPS_SQE, IBV_QPS_RTS, kOptAccess | prm::kOptRnrTimeout, prm::kOptRwe, prm::kOptQkey},
     {IBV_QPS_SQD, IBV_QPS_RTS, prm::kOptAltPath | kOptAccess | prm::kOptPmState | prm::kOptRnrTimeout,
      prm::kOptAltPath | prm::kOptRwe | prm::kOptPmState, prm::kOptQkey},
@@ -108,6 +112,7 @@ std::uint32_t opt_bits(std::uint32_t mask) {
   map(IBV_QP_AV, prm::kOptPrimaryPath);
   map(IBV_QP_TIMEOUT, prm::kOptAckTimeout);
   map(IBV_QP_RETRY_CNT, prm::kOptRetryCount);
+  map(IBV_QP_RNR_RETRY, prm::kOptRnrRetry);
   map(IBV_QP_RNR_RETRY, prm::kOptRnrRetry);
   map(IBV_QP_MAX_QP_RD_ATOMIC, prm::kOptSraMax);
   map(IBV_QP_ALT_PATH, prm::kOptAltPath);
@@ -162,6 +167,8 @@ std::optional<std::uint16_t> device_command(ibv_qp_state from, ibv_qp_state to) 
   if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) return prm::kInit2Rtr;
   if (from == IBV_QPS_RTR && to == IBV_QPS_RTS) return prm::kRtr2Rts;
   if (from == IBV_QPS_RTS && to == IBV_QPS_RTS) return prm::kRts2Rts;
+  if (from == IBV_QPS_RTS && to == IBV_QPS_SQD) return prm::kRts2Sqd;
+  if (from == IBV_QPS_SQD && to == IBV_QPS_SQD) return prm::kSqd2Sqd;
   if (from == IBV_QPS_SQE && to == IBV_QPS_RTS) return prm::kSqerr2Rts;
   if (from == IBV_QPS_SQD && to == IBV_QPS_RTS) return prm::kSqd2Rts;
   return std::nullopt;
@@ -180,6 +187,7 @@ ibv_qp_state state_of_device(std::uint32_t code) {
     case prm::kQpSqer:
       return IBV_QPS_SQE;
     case prm::kQpSqd:
+    case prm::kQpSqDraining:
       return IBV_QPS_SQD;
     case prm::kQpErr:
       return IBV_QPS_ERR;

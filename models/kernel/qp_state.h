@@ -22,7 +22,7 @@ bool modify_allowed(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, std::u
 /// opt_param_mask of the device command: the optional attributes in `mask` that the command takes for this transition.
 std::uint32_t device_opt_mask(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, std::uint32_t mask);
 
-/// Device command of a transition; empty where the device has none (RTS to SQD and SQD to SQD, S-QP-6).
+/// Device command of a transition; empty where there is none.
 std::optional<std::uint16_t> device_command(ibv_qp_state from, ibv_qp_state to);
 
 /// qpc.state code to verbs state and back (S-QP-1).

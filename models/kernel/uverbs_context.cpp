@@ -114,6 +114,9 @@ ib_uverbs_query_device_resp UverbsFile::device_attributes() const {
   r.max_qp_init_rd_atom = 1U << caps.log_max_ra_req;
   r.max_res_rd_atom = r.max_qp_rd_atom * r.max_qp;
   r.atomic_cap = caps.atomic ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
+  r.max_mcast_grp = 1U << caps.log_max_mcg;
+  r.max_mcast_qp_attach = caps.max_qp_mcg;
+  r.max_total_mcast_qp_attach = r.max_mcast_grp * r.max_mcast_qp_attach;
   r.max_ah = 0x7fffffff;
   r.max_pkeys = static_cast<std::uint16_t>(kernel_.config().netdev.pkey_table_length);
   r.local_ca_ack_delay = 16;

@@ -69,6 +69,8 @@ const UverbsFile::Method* UverbsFile::find_method(std::uint32_t command, bool ex
       {IB_USER_VERBS_CMD_CLOSE_XRCD, false, sizeof(ib_uverbs_close_xrcd), 0, &UverbsFile::close_xrcd},
       {IB_USER_VERBS_CMD_OPEN_QP, false, sizeof(ib_uverbs_open_qp), sizeof(ib_uverbs_create_qp_resp),
        &UverbsFile::open_qp},
+      {IB_USER_VERBS_CMD_ATTACH_MCAST, false, sizeof(ib_uverbs_attach_mcast), 0, &UverbsFile::attach_mcast},
+      {IB_USER_VERBS_CMD_DETACH_MCAST, false, sizeof(ib_uverbs_detach_mcast), 0, &UverbsFile::detach_mcast},
       {IB_USER_VERBS_EX_CMD_QUERY_DEVICE, true, sizeof(ib_uverbs_ex_query_device),
        offsetof(ib_uverbs_ex_query_device_resp, odp_caps), &UverbsFile::query_device_ex},
       {IB_USER_VERBS_EX_CMD_CREATE_CQ, true, sizeof(ib_uverbs_ex_create_cq), sizeof(ib_uverbs_ex_create_cq_resp),
@@ -232,6 +234,7 @@ void UverbsFile::close() {
 
 void UverbsFile::release_all() {
   if (std::exchange(released_, true)) return;
+  leave_all_groups();
   // Objects that others still refer to wait for the next pass.
   for (bool progress = true; progress && !objects_.empty();) {
     progress = false;

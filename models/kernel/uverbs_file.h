@@ -194,6 +194,11 @@ class UverbsFile {
   int modify_qp(Io& io);
   int query_qp(Io& io);
   int destroy_qp(Io& io);
+  // uverbs_multicast.cpp
+  int attach_mcast(Io& io);
+  int detach_mcast(Io& io);
+  int leave_group(Qp& qp, const Gid& group);
+  void leave_all_groups();
   int size_qp(const ib_uverbs_create_qp& cmd, const mlx5_ib_create_qp& user, Qp& qp) const;
   void build_qpc(const Qp& qp, std::span<std::byte> qpc) const;
   int destroy_device_qp(Qp& qp);

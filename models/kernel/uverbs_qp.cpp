@@ -184,6 +184,7 @@ int UverbsFile::query_qp(Io& io) {
   ib_uverbs_query_qp_resp r{};
   r.qp_state = static_cast<std::uint8_t>(qp.state);
   r.cur_qp_state = r.qp_state;
+  r.sq_draining = get(prm::kQpcState) == prm::kQpSqDraining ? 1 : 0;
   r.path_mtu = static_cast<std::uint8_t>(get(prm::kQpcMtu));
   r.path_mig_state = IBV_MIG_MIGRATED;
   r.qkey = get(prm::kQpcQkey);

@@ -215,7 +215,8 @@ std::uint8_t FakeDevice::modify_qp(std::uint16_t opcode, const std::vector<std::
   constexpr Arc kArcs[] = {{prm::kRst2Init, prm::kQpRst, prm::kQpInit}, {prm::kInit2Init, prm::kQpInit, prm::kQpInit},
                            {prm::kInit2Rtr, prm::kQpInit, prm::kQpRtr}, {prm::kRtr2Rts, prm::kQpRtr, prm::kQpRts},
                            {prm::kRts2Rts, prm::kQpRts, prm::kQpRts},   {prm::kSqerr2Rts, prm::kQpSqer, prm::kQpRts},
-                           {prm::kSqd2Rts, prm::kQpSqd, prm::kQpRts}};
+                           {prm::kSqd2Rts, prm::kQpSqd, prm::kQpRts},   {prm::kRts2Sqd, prm::kQpRts, prm::kQpSqd},
+                           {prm::kSqd2Sqd, prm::kQpSqd, prm::kQpSqd}};
   std::uint32_t to = opcode == prm::kQp2Err ? prm::kQpErr : prm::kQpRst;
   if (opcode != prm::kQp2Err && opcode != prm::kQp2Rst) {
     bool legal = false;
@@ -345,6 +346,8 @@ std::uint8_t FakeDevice::run(std::vector<std::byte>& in, std::vector<std::byte>&
     case prm::kRts2Rts:
     case prm::kSqerr2Rts:
     case prm::kSqd2Rts:
+    case prm::kRts2Sqd:
+    case prm::kSqd2Sqd:
     case prm::kQp2Err:
     case prm::kQp2Rst:
       return modify_qp(opcode, in);

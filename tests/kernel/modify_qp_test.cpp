@@ -29,8 +29,10 @@ struct Fixture : Verbs {
   Cq cq;
 };
 
-void try_all_pairs(ibv_qp_type type) {
-  Machine m;
+void try_all_pairs(ibv_qp_type type, bool no_sqd = false) {
+  kernel::KernelConfig config = default_config();
+  config.driver.mlx5_no_sqd = no_sqd;
+  Machine m(config);
   m.device.command_time = sim::Picos{1'000'000};
   m.run([&] {
     Fixture f(m);
@@ -43,7 +45,7 @@ void try_all_pairs(ibv_qp_type type) {
         auto c = Verbs::good();
         c.qp_state = static_cast<std::uint8_t>(to);
         const std::uint32_t mask = (masks ? masks->required : 0U) | IBV_QP_STATE;
-        const bool possible = masks && to != IBV_QPS_SQD;  // S-QP-6: the device has no command into SQD
+        const bool possible = masks && !(no_sqd && to == IBV_QPS_SQD);
         if (masks) {
           for (unsigned bit = 0; bit < 21; ++bit) {
             const std::uint32_t b = 1U << bit;
@@ -65,6 +67,7 @@ void try_all_pairs(ibv_qp_type type) {
 TEST(ModifyQp, A10_A11_Rc) { try_all_pairs(IBV_QPT_RC); }
 TEST(ModifyQp, A10_A11_Uc) { try_all_pairs(IBV_QPT_UC); }
 TEST(ModifyQp, A10_A11_Ud) { try_all_pairs(IBV_QPT_UD); }
+TEST(ModifyQp, TheRealDriverHasNoWayIntoSqd_S_QP_6) { try_all_pairs(IBV_QPT_RC, true); }
 
 TEST(ModifyQp, ContextOfInitToRtrAndRtrToRts) {
   Machine m;

@@ -78,11 +78,11 @@ TEST(QpState, CapIsNeverAccepted) {  // S-QP-14
       }
 }
 
-TEST(QpState, OnlySqdHasTransitionsWithoutDeviceCommand) {  // S-QP-6
+TEST(QpState, EachTransitionHasADeviceCommand) {
   for (const ibv_qp_state from : kStates)
     for (const ibv_qp_state to : kStates)
       if (transition(IBV_QPT_RC, from, to)) {
-        EXPECT_EQ(kernel::device_command(from, to).has_value(), to != IBV_QPS_SQD) << from << "->" << to;
+        EXPECT_TRUE(kernel::device_command(from, to).has_value()) << from << "->" << to;
       }
 }
 

@@ -193,5 +193,60 @@ TEST(Scheduler, PassingAThreadCountsLikeItsResumption) {
   EXPECT_EQ(passed.now(), 3_ns);
 }
 
+// A poll that looks at a value which only others change, and sleeps until something else has happened.
+struct Poll {
+  explicit Poll(Scheduler& scheduler) : s(scheduler) {}
+  void look() {
+    ++looks;
+    const std::uint64_t seen = s.work();
+    s.after(
+        1_ns, [](void*, std::uint64_t) {}, nullptr);  // what the look itself causes is no work
+    if (value != found) {
+      s.promote();
+      found = value;
+      s.after<&Poll::react>(1_ns, this);
+    }
+    s.after_work(
+        seen, 10_ns, [](void* p, std::uint64_t) { static_cast<Poll*>(p)->look(); }, this);
+  }
+  void react() { ++reactions; }
+  void change() { ++value; }
+  Scheduler& s;
+  int looks = 0, value = 0, found = 0, reactions = 0;
+};
+
+TEST(BackgroundWork, DoesNotKeepARunAliveAndMissesNothing) {
+  Scheduler s;
+  Poll poll(s);
+  poll.look();
+  s.at<&Poll::change>(100_ns, &poll);
+  s.at<&Poll::change>(1000_ns, &poll);
+  while (s.run_one(kNever)) {}
+  EXPECT_EQ(poll.found, 2) << "one more look follows the last change";
+  EXPECT_EQ(poll.reactions, 2);
+  EXPECT_EQ(s.pending(), 0U);
+  EXPECT_LE(poll.looks, 9) << "a look follows work, not time";
+  EXPECT_LE(s.now(), 1000_ns + 40_ns);
+}
+
+TEST(BackgroundWork, ThreadsThatItResumesAreWork) {
+  Scheduler s;
+  const std::uint64_t before = s.work();
+  s.after_work(
+      before, 1_ns,
+      [](void* p, std::uint64_t) {
+        auto& scheduler = *static_cast<Scheduler*>(p);
+        scheduler.at_thread(
+            scheduler.now(), 1, [](void*, std::uint64_t) {}, nullptr);
+      },
+      &s);
+  EXPECT_FALSE(s.run_one(kNever)) << "nothing has happened yet";
+  s.pass_thread(5_ns, 0);
+  EXPECT_EQ(s.work(), before + 1);
+  EXPECT_EQ(s.next_time(), 6_ns);
+  while (s.run_one(kNever)) {}
+  EXPECT_EQ(s.work(), before + 2);
+}
+
 }  // namespace
 }  // namespace sim

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two hosts, one program on each, an RC connection between them, and every frame on the cable as bytes. For tests that
-// speak the verbs API themselves.
+// Two hosts, one program on each, a pair of queue pairs (RC unless the options say otherwise) between them, and every frame
+// on the cable as bytes. For tests that speak the verbs API themselves.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -63,6 +63,9 @@ class FrameLog final : public sim::trace::Sink {
 };
 
 struct EndOptions {
+  ibv_qp_type type = IBV_QPT_RC;
+  std::uint32_t qkey = 0x11111111;  ///< UD
+  std::uint8_t sgid_index = 3;
   ibv_mtu mtu = IBV_MTU_1024;
   std::uint8_t timeout = 14, retry = 7, rnr_retry = 7, min_rnr_timer = 12, rd_atomic = 16;
   std::uint8_t dest_rd_atomic = 0;  ///< as responder; 0 = rd_atomic
@@ -153,7 +156,7 @@ class End {
     ibv_qp_init_attr init{};
     init.send_cq = send_cq;
     init.recv_cq = recv_cq;
-    init.qp_type = IBV_QPT_RC;
+    init.qp_type = o.type;
     init.cap = {o.send_wr, o.recv_wr, 2, 2, o.inline_bytes};
     return ibv_create_qp(pd, &init);
   }
@@ -195,11 +198,29 @@ class End {
   }
   /// RESET to RTS towards `peer`.
   void go_to_rts() {
+    ASSERT_EQ(try_rtr(), 0);
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_RTS;
+    a.timeout = o.timeout;
+    a.retry_cnt = o.retry;
+    a.rnr_retry = o.rnr_retry;
+    a.sq_psn = o.psn;
+    a.max_rd_atomic = o.rd_atomic;
+    constexpr int kReliable = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+    ASSERT_EQ(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN | by_type(kReliable, 0, 0)), 0);
+  }
+  void go_to_rtr() { ASSERT_EQ(try_rtr(), 0); }
+  /// Into INIT, unless the QP is there already, and RTR; the error of the latter.
+  int try_rtr() {
     ibv_qp_attr a{};
     a.qp_state = IBV_QPS_INIT;
     a.port_num = 1;
     a.qp_access_flags = static_cast<unsigned>(o.qp_access);
-    ASSERT_EQ(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+    a.qkey = o.qkey;
+    EXPECT_EQ(ibv_modify_qp(qp, &a,
+                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                by_type(IBV_QP_ACCESS_FLAGS, IBV_QP_ACCESS_FLAGS, IBV_QP_QKEY)),
+              0);
     a = {};
     a.qp_state = IBV_QPS_RTR;
     a.path_mtu = o.mtu;
@@ -209,28 +230,43 @@ class End {
     a.min_rnr_timer = o.min_rnr_timer;
     a.ah_attr.is_global = 1;
     a.ah_attr.grh.dgid = peer.gid;
-    a.ah_attr.grh.sgid_index = 3;
+    a.ah_attr.grh.sgid_index = o.sgid_index;
     a.ah_attr.grh.hop_limit = 64;
     a.ah_attr.port_num = 1;
-    ASSERT_EQ(ibv_modify_qp(qp, &a,
-                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-              0);
-    a = {};
-    a.qp_state = IBV_QPS_RTS;
-    a.timeout = o.timeout;
-    a.retry_cnt = o.retry;
-    a.rnr_retry = o.rnr_retry;
-    a.sq_psn = o.psn;
-    a.max_rd_atomic = o.rd_atomic;
-    ASSERT_EQ(ibv_modify_qp(qp, &a,
-                            IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                IBV_QP_MAX_QP_RD_ATOMIC),
-              0);
+    constexpr int kConnected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+    return ibv_modify_qp(
+        qp, &a, IBV_QP_STATE | by_type(kConnected | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER, kConnected, 0));
+  }
+  /// From RESET to RTS again, with new PSNs (S-QP-53).
+  void reconnect(std::uint32_t my_psn, std::uint32_t peer_psn) {
+    o.psn = my_psn;
+    peer.psn = peer_psn;
+    go_to_rts();
+  }
+  int by_type(int rc, int uc, int ud) const { return o.type == IBV_QPT_RC ? rc : o.type == IBV_QPT_UC ? uc : ud; }
+
+  /// An address handle of the peer.
+  ibv_ah* peer_ah() {
+    ibv_ah_attr a{};
+    a.is_global = 1;
+    a.port_num = 1;
+    a.grh = {peer.gid, 0, 3, 64, 0};
+    return ibv_create_ah(pd, &a);
+  }
+  int send_to(std::uint64_t id, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey, std::vector<ibv_sge> list,
+              unsigned flags = IBV_SEND_SIGNALED) {
+    ibv_send_wr wr{}, *bad = nullptr;
+    wr.wr_id = id;
+    wr.opcode = IBV_WR_SEND;
+    wr.sg_list = list.data();
+    wr.num_sge = static_cast<int>(list.size());
+    wr.send_flags = flags;
+    wr.wr.ud = {ah, qpn, qkey};
+    return ibv_post_send(qp, &wr, &bad);
   }
 
   Process& process_;
-  const EndOptions o;
+  EndOptions o;
   ibv_context* context = nullptr;
   ibv_pd* pd = nullptr;
   ibv_mr* mr = nullptr;

@@ -124,6 +124,8 @@ int cmd_destroy_qp(ibv_qp* qp);
 int cmd_modify_srq(ibv_srq* srq, const ibv_srq_attr& attr, int mask);
 int cmd_query_srq(ibv_srq* srq, ibv_srq_attr& attr);
 int cmd_destroy_srq(ibv_srq* srq);
+int cmd_attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid);
+int cmd_detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid);
 
 }  // namespace verbs
 

@@ -47,10 +47,11 @@ std::uint16_t udp_source_port(const ibv_global_route& grh) {
   return static_cast<std::uint16_t>(((label & 0x3fff) ^ (label >> 14)) | 0xc000);
 }
 
-int resolve_mac(ibv_pd* pd, const ibv_ah_attr& attr, std::byte* mac) {
+/// CREATE_AH: the kernel's object, which holds the PD, and the destination MAC.
+int create_in_kernel(ibv_pd* pd, const ibv_ah_attr& attr, Ah& ah) {
   Command c(IB_USER_VERBS_CMD_CREATE_AH);
   auto& req = c.add<ib_uverbs_create_ah>();
-  c.expect<ib_uverbs_create_ah_resp>();
+  const auto& resp = c.expect<ib_uverbs_create_ah_resp>();
   const auto& driver = c.expect<mlx5_ib_create_ah_resp>();
   req.response = c.response_address();
   req.pd_handle = pd->handle;
@@ -66,7 +67,9 @@ int resolve_mac(ibv_pd* pd, const ibv_ah_attr& attr, std::byte* mac) {
   req.attr.grh.hop_limit = attr.grh.hop_limit;
   req.attr.grh.traffic_class = attr.grh.traffic_class;
   if (const int e = c.issue(*context_of(pd->context).syscalls, pd->context->cmd_fd)) return e;
-  std::memcpy(mac, driver.dmac, sizeof driver.dmac);
+  ah.ah.handle = resp.ah_handle;
+  ah.in_kernel = true;
+  std::memcpy(ah.av.data() + 20, driver.dmac, sizeof driver.dmac);
   return 0;
 }
 
@@ -75,7 +78,8 @@ void put16(std::byte* at, std::uint16_t v) {
   std::memcpy(at, &v, 2);
 }
 
-int fill_global(ibv_pd* pd, const ibv_ah_attr& attr, bool ethernet, std::byte* av) {
+int fill_global(ibv_pd* pd, const ibv_ah_attr& attr, bool ethernet, Ah& ah) {
+  std::byte* av = ah.av.data();
   av[27] = std::byte{attr.grh.hop_limit};
   av[26] = std::byte{attr.grh.traffic_class};
   std::uint32_t word = std::uint32_t{attr.grh.sgid_index} << 20 | (attr.grh.flow_label & 0xfffff);
@@ -88,7 +92,7 @@ int fill_global(ibv_pd* pd, const ibv_ah_attr& attr, bool ethernet, std::byte* a
   if (const int e = _ibv_query_gid_ex(pd->context, attr.port_num, attr.grh.sgid_index, &entry, 0, sizeof entry))
     return e == ENODATA ? EINVAL : e;
   put16(av + 14, entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? udp_source_port(attr.grh) : std::uint16_t{0});
-  return resolve_mac(pd, attr, av + 20);
+  return create_in_kernel(pd, attr, ah);
 }
 
 }  // namespace
@@ -113,12 +117,12 @@ ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
     put16(av + 14, attr->dlid);
   }
   if (attr->is_global)
-    if (const int e = fill_global(pd, *attr, ethernet, av)) return fail(e);
+    if (const int e = fill_global(pd, *attr, ethernet, *ah)) return fail(e);
   return &ah.release()->ah;
 }
 
 int destroy_ah(ibv_ah* ah) {
-  if (ah->handle != 0) {
+  if (ah_of(ah).in_kernel) {
     Command c(IB_USER_VERBS_CMD_DESTROY_AH);
     c.add<ib_uverbs_destroy_ah>().ah_handle = ah->handle;
     if (const int e = c.issue(*context_of(ah->context).syscalls, ah->context->cmd_fd)) return e;

@@ -14,6 +14,7 @@ namespace verbs::mlx5 {
 
 struct Ah {
   ibv_ah ah;
+  bool in_kernel = false;          ///< the kernel holds an object for it
   std::array<std::byte, 48> av{};  ///< datagram segment; queue key and destination are the WR's
 };
 inline Ah& ah_of(ibv_ah* ah) { return *reinterpret_cast<Ah*>(ah); }

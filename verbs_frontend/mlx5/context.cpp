@@ -160,6 +160,8 @@ const ProviderOps& provider_ops() {
     o.query_srq = query_srq;
     o.destroy_srq = destroy_srq;
     o.create_ah = create_ah;
+    o.attach_mcast = cmd_attach_mcast;
+    o.detach_mcast = cmd_detach_mcast;
     o.destroy_ah = destroy_ah;
     o.close = close_context;
     return o;

@@ -48,6 +48,8 @@ CommandUnit::Status CommandUnit::query_hca_cap(Command& c) {
   prm::set64(cap, prm::kCapMac, mac);
   prm::set(cap, prm::kCapNumCompVectors, caps.comp_vectors);
   prm::set(cap, prm::kCapMaxPortMtu, device_.max_mtu_code);
+  prm::set(cap, prm::kCapLogMaxMcg, kLogMaxMulticastGroups);
+  prm::set(cap, prm::kCapMaxQpMcg, kMaxMulticastQps);
   return prm::kCmdOk;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands about queue pairs. The driver has checked attribute masks; firmware checks what only the device knows: states,
-// ranges, referenced objects (S-QP-3, S-QP-22…30). RC is built; other services are refused at creation.
+// ranges, referenced objects (S-QP-3, S-QP-22…30). RC, UC and UD; other services are refused at creation.
 #include <algorithm>
 #include <cstring>
 
@@ -28,6 +28,14 @@ Transition transition_of(std::uint16_t opcode) {
       return {QpState::rts, bit(QpState::rtr)};
     case prm::kRts2Rts:
       return {QpState::rts, bit(QpState::rts)};
+    case prm::kRts2Sqd:
+      return {QpState::sqd, bit(QpState::rts)};
+    case prm::kSqd2Sqd:
+      return {QpState::sqd, bit(QpState::sqd)};
+    case prm::kSqd2Rts:
+      return {QpState::rts, bit(QpState::sqd)};
+    case prm::kSqerr2Rts:
+      return {QpState::rts, bit(QpState::sqer)};
     case prm::kQp2Err:
       return {QpState::err, kAnyState & ~bit(QpState::reset)};
     default:
@@ -46,7 +54,8 @@ wire::Mac mac_of(const std::byte* path) {
 
 CommandUnit::Status CommandUnit::create_qp(Command& c) {
   const std::byte* qpc = c.in.data() + prm::kQpcOffset;
-  if (prm::get(qpc, prm::kQpcSt) != prm::kStRc || prm::get(qpc, prm::kQpcWqSignature) != 0) return prm::kCmdBadParam;
+  const std::uint32_t service = prm::get(qpc, prm::kQpcSt);
+  if (service > prm::kStUd || prm::get(qpc, prm::kQpcWqSignature) != 0) return prm::kCmdBadParam;
   const std::uint32_t pd = prm::get(qpc, prm::kQpcPd), cqn_send = prm::get(qpc, prm::kQpcCqnSnd),
                       cqn_recv = prm::get(qpc, prm::kQpcCqnRcv);
   if (device_.pds.find(pd) == nullptr || device_.cqs.find(cqn_send) == nullptr || device_.cqs.find(cqn_recv) == nullptr)
@@ -59,6 +68,7 @@ CommandUnit::Status CommandUnit::create_qp(Command& c) {
   if (qp == nullptr) return prm::kCmdNoRes;
   qp->qpn = qpn;
   qp->pd = pd;
+  qp->service = static_cast<std::uint8_t>(service);
   qp->cqn_send = cqn_send;
   qp->cqn_recv = qp->rx_cqn = cqn_recv;
   qp->user_index = qp->rx_user_index = prm::get(qpc, prm::kQpcUserIndex);
@@ -98,6 +108,7 @@ sim::Task<CommandUnit::Status> CommandUnit::destroy_qp(Command& c) {
   const std::uint32_t qpn = object(c);
   Qp* qp = device_.qps.find(qpn);
   if (qp == nullptr) co_return prm::kCmdBadRes;
+  if (device_.multicast.attached(qpn)) co_return prm::kCmdResBusy;
   co_await stop(*qp);
   qpc_.invalidate(qpn);
   device_.context.wqe_tags.sq.forget(device_.host, qpn);
@@ -123,11 +134,14 @@ sim::Task<CommandUnit::Status> CommandUnit::modify_qp(Command& c, std::uint16_t 
     co_await stop(*qp);
     co_return prm::kCmdOk;
   }
+  // Attributes may change, and work may start again, when everything that was begun has ended (S-QP-50).
+  if ((opcode == prm::kSqd2Sqd || opcode == prm::kSqd2Rts) && !qp->sent.empty()) co_return prm::kCmdBadQpState;
   if (opcode != prm::kQp2Err) {
     const std::uint32_t optional = prm::get(c.in.data(), prm::kQpOptMask);
     if (!apply_qpc(*qp, c.in.data() + prm::kQpcOffset, opcode, optional)) co_return prm::kCmdBadParam;
   }
   const QpState from = qp->state;
+  if (opcode == prm::kRts2Sqd) qp->notify_drained = prm::get(c.in.data(), prm::kInOpMod) == prm::kSqdNotify;
   qp->state = t.to;
   qpc_.dirty(qp->qpn);
   qp_control_.state_changed(*qp, from);
@@ -137,16 +151,19 @@ sim::Task<CommandUnit::Status> CommandUnit::modify_qp(Command& c, std::uint16_t 
 // Takes the attributes that the transition requires and those that `optional` names. False leaves the QP as it was.
 bool CommandUnit::apply_qpc(Qp& qp, const std::byte* qpc, std::uint16_t opcode, std::uint32_t optional) {
   const bool init = opcode == prm::kRst2Init, rtr = opcode == prm::kInit2Rtr, rts = opcode == prm::kRtr2Rts;
+  const bool ud = qp.service == prm::kStUd, rc = qp.service == prm::kStRc;
+  const auto changes = [&](std::uint32_t bits) { return (optional & bits) != 0; };
+  const bool new_path = (rtr && !ud) || (opcode == prm::kSqd2Sqd && changes(prm::kOptPrimaryPath));
   const std::byte* path = qpc + prm::kQpcPath;
   std::byte* image = qp.image.data();
   const auto copy = [&](prm::Field f) { prm::set(image, f, prm::get(qpc, f)); };
   const auto copy_path = [&](prm::Field f) { prm::set(image + prm::kQpcPath, f, prm::get(path, f)); };
   const std::uint32_t mtu = prm::get(qpc, prm::kQpcMtu);
   const std::uint32_t sra = prm::get(qpc, prm::kQpcLogSraMax), rra = prm::get(qpc, prm::kQpcLogRraMax);
-  if (rtr && (mtu < 1 || mtu > device_.max_mtu_code)) return false;
+  if (rtr && !ud && (mtu < 1 || mtu > device_.max_mtu_code)) return false;
   if (rtr && rra > device_.config.caps.log_max_ra_res) return false;
-  if (rts && sra > device_.config.caps.log_max_ra_req) return false;
-  if (rtr && prm::get(path, prm::kAdsSrcAddrIndex) >= device_.roce_addresses.size()) return false;
+  if ((rts || changes(prm::kOptSraMax)) && sra > device_.config.caps.log_max_ra_req) return false;
+  if (new_path && !check_path(qp, path)) return false;
   if ((init || (optional & prm::kOptPkeyIndex) != 0) && prm::get(path, prm::kAdsPkeyIndex) >= 128) return false;
   if (init || (optional & prm::kOptPkeyIndex) != 0) {
     copy_path(prm::kAdsPkeyIndex);
@@ -160,7 +177,21 @@ bool CommandUnit::apply_qpc(Qp& qp, const std::byte* qpc, std::uint16_t opcode, 
     copy(prm::kQpcRwe);
     copy(prm::kQpcRae);
   }
-  if (rtr) {
+  if (ud && (init || changes(prm::kOptQkey))) {
+    qp.qkey = prm::get(qpc, prm::kQpcQkey);
+    copy(prm::kQpcQkey);
+  }
+  if (new_path) {
+    const std::uint32_t timeout = prm::get(image + prm::kQpcPath, prm::kAdsAckTimeout);
+    std::memcpy(image + prm::kQpcPath, path, 44);
+    if (!rtr) prm::set(image + prm::kQpcPath, prm::kAdsAckTimeout, timeout);
+    set_path(qp, path);
+  }
+  if (rtr && ud) {
+    qp.mtu_code = static_cast<std::uint8_t>(std::min<std::uint32_t>(mtu, device_.max_mtu_code));
+    qp.mtu = 128U << qp.mtu_code;
+    copy(prm::kQpcMtu);
+  } else if (rtr) {
     qp.mtu_code = static_cast<std::uint8_t>(mtu);
     qp.mtu = 128U << mtu;
     qp.remote_qpn = prm::get(qpc, prm::kQpcRemoteQpn);
@@ -170,29 +201,47 @@ bool CommandUnit::apply_qpc(Qp& qp, const std::byte* qpc, std::uint16_t opcode, 
     copy(prm::kQpcRemoteQpn);
     copy(prm::kQpcNextRcvPsn);
     copy(prm::kQpcLogRraMax);
-    std::memcpy(image + prm::kQpcPath, path, 44);
-    set_path(qp, path);
   }
-  if (rtr || (optional & prm::kOptRnrTimeout) != 0) {
+  if (changes(prm::kOptRraMax) && opcode == prm::kSqd2Sqd) {
+    qp.max_dest_rd_atomic = static_cast<std::uint8_t>(1U << rra);
+    copy(prm::kQpcLogRraMax);
+  }
+  if ((rtr && rc) || changes(prm::kOptRnrTimeout)) {
     qp.min_rnr_timer = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcMinRnrNak));
     copy(prm::kQpcMinRnrNak);
   }
   if (rts) {
     qp.next_psn = qp.send_psn = qp.sent_psn = qp.unacked_psn = Psn(prm::get(qpc, prm::kQpcNextSendPsn));
-    qp.ack_timeout = static_cast<std::uint8_t>(prm::get(path, prm::kAdsAckTimeout));
-    qp.retry_count = qp.retries_left = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcRetryCount));
-    qp.rnr_retry = qp.rnr_left = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcRnrRetry));
-    qp.max_rd_atomic = prm::get(qpc, prm::kQpcNoReads) != 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(1U << sra);
-    copy(prm::kQpcNoReads);
     qp.ack_req_interval = 1U << prm::get(qpc, prm::kQpcLogAckReqFreq);
     copy(prm::kQpcLogAckReqFreq);
     copy(prm::kQpcNextSendPsn);
-    copy(prm::kQpcRetryCount);
-    copy(prm::kQpcRnrRetry);
-    copy(prm::kQpcLogSraMax);
+  }
+  if (rts || changes(prm::kOptAckTimeout)) {
+    qp.ack_timeout = static_cast<std::uint8_t>(prm::get(path, prm::kAdsAckTimeout));
     copy_path(prm::kAdsAckTimeout);
   }
+  if (rts || changes(prm::kOptRetryCount)) {
+    qp.retry_count = qp.retries_left = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcRetryCount));
+    copy(prm::kQpcRetryCount);
+  }
+  if (rts || changes(prm::kOptRnrRetry)) {
+    qp.rnr_retry = qp.rnr_left = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcRnrRetry));
+    copy(prm::kQpcRnrRetry);
+  }
+  if (rts || changes(prm::kOptSraMax)) {
+    qp.max_rd_atomic = prm::get(qpc, prm::kQpcNoReads) != 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(1U << sra);
+    copy(prm::kQpcLogSraMax);
+    copy(prm::kQpcNoReads);
+  }
   return true;
+}
+
+// Source and destination must be addresses of the same IP version; RoCEv1 entries cannot be used.
+bool CommandUnit::check_path(const Qp& qp, const std::byte* path) const {
+  const RoceAddress* source = device_.roce_v2_address(prm::get(path, prm::kAdsSrcAddrIndex));
+  wire::Gid destination;
+  std::memcpy(destination.data(), path + prm::kAdsRgid, destination.size());
+  return qp.service != prm::kStUd && source != nullptr && wire::is_ipv4(source->gid) == wire::is_ipv4(destination);
 }
 
 // Frame headers of a connected QP: the source comes from the table that SET_ROCE_ADDRESS fills. The firmware replaces a
@@ -225,7 +274,8 @@ CommandUnit::Status CommandUnit::query_qp(Command& c) {
 
 void CommandUnit::encode_qpc(const Qp& qp, std::byte* out) {
   std::memcpy(out, qp.image.data(), qp.image.size());
-  prm::set(out, prm::kQpcState, static_cast<std::uint32_t>(qp.state));
+  const bool draining = qp.state == QpState::sqd && !qp.sent.empty();
+  prm::set(out, prm::kQpcState, draining ? prm::kQpSqDraining : static_cast<std::uint32_t>(qp.state));
   prm::set(out, prm::kQpcNextSendPsn, qp.next_psn.value());
   prm::set(out, prm::kQpcLastAckedPsn, (qp.unacked_psn - 1U).value());
   prm::set(out, prm::kQpcNextRcvPsn, qp.expected_psn.value());

@@ -168,6 +168,8 @@ sim::Picos CommandUnit::duration(std::uint16_t opcode) const {
     case prm::kInit2Rtr:
     case prm::kRtr2Rts:
     case prm::kRts2Rts:
+    case prm::kRts2Sqd:
+    case prm::kSqd2Sqd:
     case prm::kSqerr2Rts:
     case prm::kQp2Err:
     case prm::kQp2Rst:
@@ -263,11 +265,19 @@ sim::Task<CommandUnit::Status> CommandUnit::execute(Command& c) {
       co_return co_await destroy_qp(c);
     case prm::kQueryQp:
       co_return query_qp(c);
+    case prm::kAttachToMcg:
+      co_return attach_to_mcg(c);
+    case prm::kDetachFromMcg:
+      co_return detach_from_mcg(c);
     case prm::kRst2Init:
     case prm::kInit2Init:
     case prm::kInit2Rtr:
     case prm::kRtr2Rts:
     case prm::kRts2Rts:
+    case prm::kRts2Sqd:
+    case prm::kSqd2Sqd:
+    case prm::kSqd2Rts:
+    case prm::kSqerr2Rts:
     case prm::kQp2Err:
     case prm::kQp2Rst:
       co_return co_await modify_qp(c, opcode);

@@ -71,6 +71,9 @@ class CommandUnit {
   Status alloc_xrcd(Command& c);
   Status dealloc_xrcd(Command& c);
   Srq* find_srq(const Command& c, bool xrc) const;
+  // Multicast (command_multicast.cpp)
+  Status attach_to_mcg(Command& c);
+  Status detach_from_mcg(Command& c);
   // Queue pairs (command_qp.cpp)
   Status create_qp(Command& c);
   sim::Task<Status> destroy_qp(Command& c);
@@ -79,6 +82,7 @@ class CommandUnit {
   sim::Task<void> stop(Qp& qp);
   void set_path(Qp& qp, const std::byte* path);
   bool apply_qpc(Qp& qp, const std::byte* qpc, std::uint16_t opcode, std::uint32_t optional);
+  bool check_path(const Qp& qp, const std::byte* path) const;
 
   static bool read_pages(const Command& c, std::size_t at, std::size_t count, QueueBuffer& buffer);
   std::uint32_t object(const Command& c) const { return prm::get(c.in.data(), prm::kInObject); }

@@ -122,12 +122,14 @@ struct OutPacket {
   sim::Ptr<OutPacket> self;
   fabric::PacketPtr packet;
   wire::Headers headers;
-  Qp* qp = nullptr;  ///< valid while `queued`
+  sim::Ptr<wire::FrameTemplate> frame;  ///< UD: headers of its address vector; null = those of the QP
+  Qp* qp = nullptr;                     ///< valid while `queued`
   OutQueue* queue = nullptr;
   std::uint32_t buffer_bytes = 0;  ///< credit of the transmit buffer to give back
   std::uint16_t reads = 0;         ///< payload reads outstanding
   bool failed = false, queued = false;
-  bool last = false;  ///< last packet of its message: charges the journey
+  bool last = false;            ///< last packet of its message: charges the journey
+  bool report_leaving = false;  ///< nothing acknowledges it: the requester is told when it has left (S-UC-2, S-UD-7)
   sim::Picos enqueued{0};
 };
 
@@ -141,6 +143,8 @@ struct RxPacket {
   fabric::PacketPtr packet;
   wire::Parsed parsed;
   sim::Picos arrived{0};
+  bool from_wire = true;
+  bool multicast = false;  ///< a copy for a member of a multicast group
   const wire::Bth& bth() const { return parsed.headers.bth; }
 };
 using RxPtr = sim::Ptr<RxPacket>;
@@ -180,18 +184,30 @@ struct RqWqe {
   std::uint32_t segments = 0;  ///< data segments at most
 };
 
-enum class QpState : std::uint8_t { reset = 0, init = 1, rtr = 2, rts = 3, sqer = 4, err = 6, sqd = 7 };
+/// qpc.state codes. A QP in `sqd` whose started messages are not done yet is reported as kQpSqDraining.
+enum class QpState : std::uint8_t { reset = 0, init = 1, rtr = 2, rts = 3, sqer = 4, sqd = 5, err = 6 };
 
 struct Qp {
-  /// Requests that arrive are executed.
+  /// Requests that arrive are executed (S-QP-40).
   bool receives() const { return state != QpState::reset && state != QpState::init && state != QpState::err; }
+  /// Takes acknowledgements and repeats what was begun; only RTS starts new WQEs.
+  bool sends() const { return state == QpState::rts || state == QpState::sqd; }
+  /// Send WQEs end as flushed.
+  bool flushes_sends() const { return state == QpState::err || state == QpState::sqer; }
+  /// UC and UD: nothing is acknowledged or retransmitted.
+  bool unreliable() const { return service == prm::kStUc || service == prm::kStUd; }
+  /// BTH transport of its packets.
+  wire::Transport transport() const {
+    constexpr wire::Transport kOfService[] = {wire::kRc, wire::kUc, wire::kUd, wire::kXrc};
+    return kOfService[service & 3];
+  }
   /// A flow of the responder that has waited since generation `life` has nothing more to do: RESET, or ERR and flushed.
   bool ended(std::uint32_t life) const { return life != generation || !receives(); }
 
   // Identity and state
   std::uint32_t qpn = 0, remote_qpn = 0, pd = 0;
   QpState state = QpState::reset;
-  std::uint8_t service = prm::kStRc;
+  std::uint8_t service = prm::kStRc;  ///< prm::QpcService
   std::uint8_t mtu_code = 0;
   std::uint32_t mtu = 1024;
 
@@ -199,6 +215,7 @@ struct Qp {
   std::uint16_t sq_pi = 0, sq_ci = 0;  ///< WQEBB counters: posted, started
   bool sending = false;                ///< a flow serves the SQ
   bool sq_error = false;               ///< no new WQE starts; the rest is flushed
+  bool notify_drained = false;         ///< SQD: an event is owed when the last started message is done
   Psn next_psn;                        ///< of the next new packet
   Psn unacked_psn;                     ///< oldest without an acknowledgement
   Psn send_psn;                        ///< next to transmit; behind next_psn while retransmitting
@@ -258,9 +275,11 @@ struct Qp {
   std::uint32_t sq_offset = 0, sq_wqebbs = 0, rq_wqes = 0, rq_stride = 0;
   memory::Iova dbr;
   std::uint32_t cqn_send = 0, cqn_recv = 0, user_index = 0;
-  std::uint32_t srqn = 0;  ///< SRQ of the QP, of the message in progress on an XRC target; 0 = none
-  std::uint32_t xrcd = 0;  ///< domain of an XRC target
+  std::uint32_t srqn = 0;       ///< SRQ of the QP, of the message in progress on an XRC target; 0 = none
+  std::uint32_t xrcd = 0;       ///< domain of an XRC target
   bool force_loopback = false;  ///< packets never take the wire
+  std::uint32_t uar_page = 0;   ///< doorbells for this QP come from here
+  std::uint32_t qkey = 0;       ///< UD
   bool no_sq = false, signature = false, comm_est_raised = false;
   bool fatal_reported = false;  ///< QP_FATAL has been raised
   wire::FrameTemplate frame;

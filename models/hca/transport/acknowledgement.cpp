@@ -11,7 +11,7 @@
 namespace hca {
 
 void Requester::response(Qp& qp, RxPtr packet) {
-  if (qp.state != QpState::rts && qp.state != QpState::sqd) return;
+  if (!qp.sends()) return;
   qp.rx_responses.push_back(std::move(packet));
   if (!qp.taking_responses) take_responses(qp);
 }
@@ -172,7 +172,7 @@ void Requester::on_nak(Qp& qp, const RxPacket& rx, std::uint8_t syndrome) {
     progress(qp);
   }
   complete(qp);
-  if (qp.state != QpState::rts) return;
+  if (!qp.sends()) return;
   trace_.instant(points::nak, rx.packet->cause, device_.context.now(), qp.qpn, psn.value(), syndrome);
   switch (syndrome) {
     case wire::kNakPsnSequence:
@@ -198,7 +198,7 @@ void Requester::complete(Qp& qp) {
     if (s.failed_syndrome != 0) {
       const SentWqe failed = qp.sent.pop_front();
       post_error(qp, failed, failed.failed_syndrome, failed.failed_vendor);
-      control_.enter_error(qp);
+      control_.send_failed(qp);
       return;
     }
     const bool acknowledged = s.no_packet || s.last_psn.behind(qp.unacked_psn);
@@ -206,6 +206,7 @@ void Requester::complete(Qp& qp) {
     const SentWqe done = qp.sent.pop_front();
     if (done.signaled) post_success(qp, done);
   }
+  if (qp.state == QpState::sqd) control_.drained(qp);
 }
 
 // The WQE that owns `psn` ends in error as soon as every earlier one has completed; nothing behind it is sent any more.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flushing the send queue of a QP in ERR: every WQE that is outstanding or posted ends with WR_FLUSH_ERR, in order,
+// Flushing the send queue of a QP in ERR or SQE: every WQE that is outstanding or posted ends with WR_FLUSH_ERR, in order,
 // signaled or not (S-QP-43). WQEs that never started are read from the ring to learn where the next one begins.
 #include <algorithm>
 
@@ -28,7 +28,7 @@ sim::Task<void> Requester::flush_next(Qp& qp) {
   const std::uint32_t life = qp.generation;
   const std::uint16_t index = qp.sq_ci;
   const bool fetched = co_await fetch_wqe(qp, index);
-  if (life != qp.generation || qp.state != QpState::err) co_return;
+  if (life != qp.generation || !qp.flushes_sends()) co_return;
   if (!fetched) {
     qp.sq_ci = qp.sq_pi;  // an unreadable ring reports nothing
     co_return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loopback: a packet whose destination is this port's own MAC address never takes the wire, and neither does a packet of a
-// QP whose address path forces it. It goes from the transmit pipeline to the receive pipeline, in order, a constant
+// QP whose address path forces it. Of a multicast packet a copy comes back, for members of the group in this device. It goes from the transmit pipeline to the receive pipeline, in order, a constant
 // latency later.
 #include <cstring>
 #include <utility>
@@ -19,6 +19,13 @@ void TxPort::turn_round(fabric::PacketPtr packet) {
   const bool idle = turning_.empty();
   turning_.push_back({std::move(packet), context_.now() + config_.loopback_latency});
   if (idle) context_.scheduler.at<&TxPort::loopback_arrives>(turning_.front().due, this);
+}
+
+void TxPort::copy_multicast(const fabric::Packet& packet) {
+  if ((static_cast<std::uint8_t>(packet.header[0]) & 1) == 0) return;
+  fabric::PacketPtr copy = port_->make_packet();
+  *copy = packet;
+  turn_round(std::move(copy));
 }
 
 void TxPort::loopback_arrives() {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ERR flushes both queues; RESET forgets everything and starts a new generation, which ends the flows of the old life at
-// their next step (S-QP-40…46). A QP whose queue or CQ has failed ends in ERR with QP_FATAL (S-OVR-3).
+// their next step (S-QP-40…46). SQE flushes the send queue only; SQD lets started messages finish (S-QP-50, S-QP-51). A QP whose queue or CQ has failed ends in ERR with QP_FATAL (S-OVR-3).
 #include "hca/transport/qp_engine.h"
+
+#include <utility>
 
 #include "hca/trace_points.h"
 
@@ -22,6 +24,19 @@ void QpEngine::enter_error(Qp& qp) {
   responder_->flush(qp);
 }
 
+void QpEngine::send_failed(Qp& qp) {
+  if (!qp.unreliable()) {
+    enter_error(qp);
+  } else if (qp.sends()) {
+    set_state(qp, QpState::sqer);
+    requester_->flush(qp);
+  }
+}
+
+void QpEngine::drained(Qp& qp) {
+  if (std::exchange(qp.notify_drained, false)) events_.async(prm::kEventSqDrained, qp.qpn);
+}
+
 void QpEngine::queue_unreadable(Qp& qp) {
   if (qp.state == QpState::reset || qp.fatal_reported) return;
   qp.fatal_reported = true;
@@ -37,6 +52,11 @@ void QpEngine::payload_failed(Qp& qp, const OutPacket& packet) {
   const Psn psn = packet.headers.bth.psn;
   if (packet.queue == &qp.requests) requester_->payload_failed(qp, psn);
   else responder_->payload_failed(qp, psn);
+}
+
+void QpEngine::packet_left(std::uint32_t qpn, std::uint32_t generation, Psn psn) {
+  Qp* qp = device_.qps.find(qpn);
+  if (qp != nullptr && qp->generation == generation) requester_->packet_left(*qp, psn);
 }
 
 void QpEngine::state_changed(Qp& qp, QpState from) {
@@ -55,7 +75,11 @@ void QpEngine::state_changed(Qp& qp, QpState from) {
       }
       break;
     case QpState::rts:
+      if (from == QpState::sqer) qp.sq_error = false;
       requester_->kick(qp);
+      break;
+    case QpState::sqd:
+      if (qp.sent.empty()) drained(qp);
       break;
     default:
       break;

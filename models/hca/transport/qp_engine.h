@@ -12,7 +12,7 @@
 
 namespace hca {
 
-class QpEngine final : public QpControl, public TransportSink, public PayloadFailureSink, public CqFailureSink {
+class QpEngine final : public QpControl, public TransportSink, public TransmitSink, public CqFailureSink {
  public:
   QpEngine(Device& device, EventUnit& events, const std::string& path);
   void bind(Requester& requester, Responder& responder) {
@@ -21,6 +21,8 @@ class QpEngine final : public QpControl, public TransportSink, public PayloadFai
   }
 
   void enter_error(Qp& qp) override;
+  void send_failed(Qp& qp) override;
+  void drained(Qp& qp) override;
   void queue_unreadable(Qp& qp) override;
   void state_changed(Qp& qp, QpState from) override;
   bool idle(const Qp& qp) const override;
@@ -28,6 +30,7 @@ class QpEngine final : public QpControl, public TransportSink, public PayloadFai
   void request(Qp& qp, RxPtr packet) override { responder_->request(qp, std::move(packet)); }
   void response(Qp& qp, RxPtr packet) override { requester_->response(qp, std::move(packet)); }
   void payload_failed(Qp& qp, const OutPacket& packet) override;
+  void packet_left(std::uint32_t qpn, std::uint32_t generation, Psn psn) override;
   void cq_failed(std::uint32_t qpn) override;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receive completions of the responder, successful, failed and flushed, and its refusals: NAK once, then ERR (S-RC-26,
+// Receive completions of the responder, successful and failed, and its refusals: NAK once, then ERR (S-RC-26,
 // S-ERR-1…11).
 #include <cstring>
 
@@ -32,7 +32,10 @@ void Responder::post_receive(Qp& qp, const RxPacket& rx) {
   if (code == MLX5_CQE_RESP_SEND_INV) c->imm_inval_pkey = prm::be32(rx.parsed.headers.invalidate_rkey);
   else if (code != MLX5_CQE_RESP_SEND) std::memcpy(&c->imm_inval_pkey, &rx.parsed.headers.immediate, 4);
   constexpr std::uint32_t kIpv6Header = 2U << 28, kIpv4Header = 3U << 28;
-  c->flags_rqpn = prm::be32((rx.parsed.ipv4 ? kIpv4Header : kIpv6Header) | qp.remote_qpn);
+  const bool datagram = qp.service == prm::kStUd;
+  c->flags_rqpn = prm::be32((rx.parsed.ipv4 ? kIpv4Header : kIpv6Header) |
+                            (datagram ? rx.parsed.headers.deth.source_qpn : qp.remote_qpn));
+  if (rx.multicast) c->ml_path = 0x80;
   c->srqn_uidx = prm::be32(qp.rx_user_index);
   c->byte_cnt = prm::be32(qp.rx_bytes);
   c->sop_drop_qpn = prm::be32(qp.qpn);
@@ -63,6 +66,10 @@ void Responder::post_receive_error(Qp& qp, std::uint8_t syndrome, std::uint8_t v
 }
 
 void Responder::refuse(Qp& qp, const RxPacket& rx, const Refusal& why) {
+  if (qp.unreliable()) {
+    refuse_unreliable(qp, rx, why);
+    return;
+  }
   naks_.add();
   trace_.instant(points::nak, rx.packet->cause, device_.context.now(), qp.qpn, rx.bth().psn.value(), why.nak);
   answer(qp, {ResponseJob::ack, why.nak, rx.bth().psn, qp.msn, 0, 0, 0, {}});
@@ -70,29 +77,6 @@ void Responder::refuse(Qp& qp, const RxPacket& rx, const Refusal& why) {
   else if (why.event == prm::kEventWqCatas) control_.queue_unreadable(qp);
   else events_.async(why.event, qp.qpn);
   control_.enter_error(qp);
-}
-
-void Responder::flush(Qp& qp) {
-  qp.rx.clear();
-  qp.rx_kind = 0xFF;
-  if (qp.rx_wqe_valid) post_receive_error(qp, prm::kSynFlush, kVendorReceiveFlush);
-  // The WQEs of an SRQ belong to no QP: this one takes no more, and says so (S-SRQ-5, S-ERR-24).
-  if (qp.srqn != 0) events_.async(prm::kEventSrqLastWqe, qp.qpn);
-  else flush_receives(qp);
-}
-
-// Reports every posted receive as flushed, those that the device has not noticed yet included.
-sim::Flow Responder::flush_receives(Qp& qp) {
-  const std::uint32_t life = qp.generation;
-  if (qp.flushing_receives) co_return;
-  qp.flushing_receives = true;
-  for (;;) {
-    const bool taken = co_await receive_queue_.take(qp);
-    if (!taken) break;
-    post_receive_error(qp, prm::kSynFlush, kVendorReceiveFlush);
-    if (life != qp.generation || qp.state != QpState::err) break;
-  }
-  if (life == qp.generation) qp.flushing_receives = false;
 }
 
 }  // namespace hca

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "hca/trace_points.h"
+#include "hca/transport/datagram.h"
 
 namespace hca {
 namespace {
@@ -38,6 +39,7 @@ Requester::Requester(Device& device, DmaEngine& dma, Translation& translation, C
       blueflame_(blueflame),
       control_(control),
       engines_(device.config.send.engines),
+      frames_(device.context.pools.of<wire::FrameTemplate>("datagram header")),
       trace_(device.context, device.host, path),
       wqes_(device.context.stats.counter(path + ".wqes")),
       wqe_fetches_(device.context.stats.counter(path + ".wqe_fetches")),
@@ -50,10 +52,10 @@ Requester::Requester(Device& device, DmaEngine& dma, Translation& translation, C
 
 bool Requester::can_work(const Qp& qp) const {
   if (qp.no_sq) return false;
-  if (qp.state == QpState::err) return qp.sq_ci != qp.sq_pi;
-  if (qp.state != QpState::rts || qp.rnr_waiting) return false;
+  if (qp.flushes_sends()) return qp.sq_ci != qp.sq_pi;
+  if (!qp.sends() || qp.rnr_waiting) return false;
   if (qp.send_psn != qp.next_psn) return true;  // behind a failed WQE too: those before it must still complete
-  if (qp.sq_ci == qp.sq_pi || qp.sq_error) return false;
+  if (qp.sq_ci == qp.sq_pi || qp.sq_error || qp.state != QpState::rts) return false;
   return static_cast<std::uint32_t>(qp.next_psn - qp.unacked_psn) < device_.config.send.max_outstanding_psn;
 }
 
@@ -71,7 +73,7 @@ sim::Flow Requester::serve(Qp& qp) {
     if (!qpc_.hit(qp.qpn)) co_await qpc_.fill(qp.qpn, {});
     co_await device_.context.delay(device_.config.context.qpc_hit);
     bool stalled = false;
-    if (qp.state == QpState::err) {
+    if (qp.flushes_sends()) {
       co_await flush_next(qp);
     } else if (qp.send_psn != qp.next_psn) {
       co_await resend(qp);
@@ -158,7 +160,7 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
   }
   if (qp.send_psn != qp.next_psn || qp.sq_error) co_return;  // retransmission or a failure cut in
   journeys.mark(msg, sim::Stage::wqe_fetch, device_.context.now());
-  const SendWqe wqe = parse_send_wqe({qp.current, qp.current_offset});
+  const SendWqe wqe = parse_send_wqe({qp.current, qp.current_offset}, qp.service);
   if (const std::uint8_t syndrome = check_wqe(qp, wqe); syndrome != 0) {  // (2) checks
     qp.current_valid = false;
     qp.sq_ci = static_cast<std::uint16_t>(qp.sq_ci + std::max(1U, wqe_basic_blocks(wqe.ds)));
@@ -239,6 +241,7 @@ sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, s
     OutPacket* p = tx_.make(qp, qp.requests);
     p->buffer_bytes = n;
     p->last = i + 1 == packets;
+    p->report_leaving = p->last && qp.unreliable();
     p->packet->payload_length = n;
     p->packet->cause = {msg, 0, p->last};
     Extents gather;
@@ -252,15 +255,16 @@ sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, s
     }
     wire::Headers& h = p->headers;
     const bool start = i == 0, end = p->last;
-    h.bth.opcode = wire::make_opcode(wire::kRc, request_operation(wqe, start, end));
+    h.bth.opcode = wire::make_opcode(qp.transport(), request_operation(wqe, start, end));
     h.bth.solicited = end && wqe.solicited && (wqe.is_send() || wqe.has_immediate());
     h.bth.pkey = qp.pkey;
     h.bth.dest_qpn = qp.remote_qpn;
     h.bth.psn = first + i;
-    h.bth.ack_req = end || (h.bth.psn.value() + 1) % qp.ack_req_interval == 0;
+    h.bth.ack_req = !qp.unreliable() && (end || (h.bth.psn.value() + 1) % qp.ack_req_interval == 0);
     h.reth = {wqe.remote_va, wqe.rkey, length};
     h.immediate = wqe.immediate_raw;
     h.invalidate_rkey = prm::be32(wqe.immediate_raw);
+    if (qp.service == prm::kStUd) address_datagram(qp, wqe, *p);
     qp.send_psn = h.bth.psn + 1U;
     if (qp.send_psn.ahead_of(qp.sent_psn)) qp.sent_psn = qp.send_psn;
     if (h.bth.ack_req) start_timer(qp);
@@ -311,6 +315,8 @@ std::uint8_t Requester::check_wqe(const Qp& qp, const SendWqe& wqe) const {
                      (wqe.is_atomic() && device_.config.caps.atomic);
   if (!known || wqe.malformed || wqe.qpn != qp.qpn || wqe.index != qp.sq_ci) return prm::kSynLocalQpOp;
   if (wqe.ds * prm::kDs > device_.config.caps.max_wqe_sz_sq) return prm::kSynLocalQpOp;
+  if (qp.unreliable() && !unreliable_allows(qp, wqe, device_)) return prm::kSynLocalQpOp;
+  if (qp.service == prm::kStUd && wqe.length > qp.mtu) return prm::kSynLocalLength;  // one packet (S-UD-1)
   const bool awaits_data = wqe.is_read() || wqe.is_atomic();
   if (awaits_data && (wqe.has_inline || qp.max_rd_atomic == 0)) return prm::kSynLocalQpOp;
   if (wqe.is_atomic()) {  // the result needs eight bytes in the first segment (S-ATM-6)
@@ -337,6 +343,22 @@ void Requester::payload_failed(Qp& qp, Psn psn) {
   fail(qp, psn, prm::kSynLocalProt, kVendorLocalProt);
 }
 
+// Headers of the WQE's own address vector; check_wqe() has found it usable.
+void Requester::address_datagram(Qp& qp, const SendWqe& wqe, OutPacket& p) {
+  const Datagram d = parse_datagram(wqe.bytes.data());
+  p.frame = frames_.make();
+  *p.frame = wire::FrameTemplate(path_of(d, device_).value_or(wire::Path{}));
+  p.headers.bth.dest_qpn = d.dest_qpn;
+  p.headers.deth = {outgoing_qkey(d.qkey, qp.qkey), qp.qpn};
+}
+
+void Requester::packet_left(Qp& qp, Psn psn) {
+  if (!qp.sends()) return;
+  qp.unacked_psn = psn + 1U;
+  complete(qp);
+  kick(qp);
+}
+
 void Requester::reset(Qp& qp) {
   tx_.cancel(qp.requests);
   blueflame_.drop(qp.qpn);
@@ -347,7 +369,7 @@ void Requester::reset(Qp& qp) {
   qp.prefetch_count = 0;
   qp.sq_pi = qp.sq_ci = 0;
   qp.reads_outstanding = 0;
-  qp.sq_error = qp.rnr_waiting = qp.read_gap_reported = false;
+  qp.sq_error = qp.rnr_waiting = qp.read_gap_reported = qp.notify_drained = false;
   qp.ack_deadline = sim::kNever;
   qp.expiries = 0;
   ++qp.rewinds;

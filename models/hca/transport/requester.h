@@ -28,9 +28,11 @@ class Requester {
   void response(Qp& qp, RxPtr packet);
   /// The payload of a request packet could not be read.
   void payload_failed(Qp& qp, Psn psn);
+  /// UC, UD: the last packet of a message has left (S-UC-2, S-UD-7).
+  void packet_left(Qp& qp, Psn psn);
   /// Drops all requester state of a QP that is reset.
   void reset(Qp& qp);
-  /// In ERR: reports every outstanding and posted WQE as flushed.
+  /// In ERR and SQE: reports every outstanding and posted WQE as flushed.
   void flush(Qp& qp);
 
  private:
@@ -43,6 +45,7 @@ class Requester {
   sim::Task<void> send_message(Qp& qp, const SendWqe& wqe, Psn first, std::uint32_t from_packet, sim::MsgId msg);
   sim::Task<bool> gather_packet(Qp& qp, const SendWqe& wqe, GatherCursor& cursor, std::uint32_t n, OutPacket& p,
                                 Extents& out, Fault& fault);
+  void address_datagram(Qp& qp, const SendWqe& wqe, OutPacket& p);
   void send_read_request(Qp& qp, const SendWqe& wqe, Psn psn, std::uint32_t already, sim::MsgId msg);
   void send_atomic_request(Qp& qp, const SendWqe& wqe, Psn psn, sim::MsgId msg);
   std::uint8_t check_wqe(const Qp& qp, const SendWqe& wqe) const;
@@ -89,6 +92,7 @@ class Requester {
   BlueflameBuffers& blueflame_;
   QpControl& control_;
   sim::Semaphore engines_;
+  sim::Pool<wire::FrameTemplate>& frames_;
   sim::trace::Source trace_;
   sim::Counter& wqes_;
   sim::Counter& wqe_fetches_;

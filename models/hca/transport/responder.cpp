@@ -33,7 +33,9 @@ Responder::Responder(Device& device, DmaEngine& dma, Translation& translation, C
       out_of_sequence_(device.context.stats.counter(path + ".out_of_sequence")),
       naks_(device.context.stats.counter(path + ".naks_sent")),
       rnr_naks_(device.context.stats.counter(path + ".rnr_naks_sent")),
-      coalesced_(device.context.stats.counter(path + ".acks_coalesced")) {}
+      coalesced_(device.context.stats.counter(path + ".acks_coalesced")),
+      broken_messages_(device.context.stats.counter(path + ".unreliable_messages_dropped")),
+      dropped_packets_(device.context.stats.counter(path + ".unreliable_packets_dropped")) {}
 
 void Responder::request(Qp& qp, RxPtr packet) {
   requests_.add();
@@ -45,7 +47,9 @@ sim::Flow Responder::serve(Qp& qp) {
   qp.receiving = true;
   while (!qp.rx.empty()) {
     RxPtr rx = qp.rx.pop_front();
-    if (qp.receives()) co_await on_request(qp, *rx);
+    if (!qp.receives()) continue;
+    if (qp.unreliable()) co_await on_unreliable_request(qp, *rx);
+    else co_await on_request(qp, *rx);
   }
   qp.receiving = false;
 }
@@ -173,6 +177,7 @@ sim::Task<void> Responder::on_write(Qp& qp, RxPacket& rx) {
 
 // Makes the next receive WQE the current one; without one the answer is an RNR NAK (S-RC-14).
 sim::Task<bool> Responder::take_receive_wqe(Qp& qp, const RxPacket& rx) {
+  if (qp.rx_wqe_valid) co_return true;  // UC: of a message that was given up (S-UC-3)
   const std::uint32_t life = qp.generation;
   if (receive_queue_.take_ready(qp)) co_return true;
   const bool taken = co_await receive_queue_.take(qp);
@@ -184,6 +189,10 @@ sim::Task<bool> Responder::take_receive_wqe(Qp& qp, const RxPacket& rx) {
 }
 
 void Responder::rnr_nak(Qp& qp, const RxPacket& rx) {
+  if (qp.unreliable()) {
+    drop_message(qp, rx);
+    return;
+  }
   rnr_naks_.add();
   qp.rnr_nak_sent = true;
   trace_.instant(points::rnr_nak, rx.packet->cause, device_.context.now(), qp.qpn, rx.bth().psn.value(),
@@ -240,7 +249,7 @@ sim::Task<bool> Responder::scatter(Qp& qp, RxPacket& rx) {
 void Responder::advance(Qp& qp, RxPacket& rx) {
   ++qp.expected_psn;
   if (rx.parsed.op->ends()) qp.msn = (qp.msn + 1) & 0xFFFFFF;
-  if (rx.bth().ack_req) {
+  if (rx.bth().ack_req && !qp.unreliable()) {
     answer(qp, {ResponseJob::ack,
                 wire::ack_syndrome(),
                 rx.bth().psn,

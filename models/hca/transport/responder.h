@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Responder half of RC: executes request packets in PSN order, scatters data, posts receive completions, acknowledges,
-// serves READs and atomics. The order of checks is that of S-RC-10.
+// Responder: executes request packets, scatters data, posts receive completions. RC in PSN order, with acknowledgements,
+// READs and atomics; the order of checks is that of S-RC-10. UC and UD are in unreliable.cpp.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,15 @@ class Responder {
   ResponderResource* find_resource(Qp& qp, Psn psn);
   void duplicate(Qp& qp, const RxPacket& rx);
 
+  // unreliable.cpp
+  sim::Task<void> on_unreliable_request(Qp& qp, RxPacket& rx);
+  bool continues_uc(Qp& qp, const RxPacket& rx);
+  void drop_message(Qp& qp, const RxPacket& rx);
+  void refuse_unreliable(Qp& qp, const RxPacket& rx, const Refusal& why);
+  void prepend_network_header(RxPacket& rx);
+
   sim::Flow flush_receives(Qp& qp);
+  static void look_for_receives(void* self, std::uint64_t generation_and_qpn);
   void answer(Qp& qp, ResponseJob job);
   sim::Flow respond(Qp& qp);
   sim::Task<void> send_read_data(Qp& qp, const ResponseJob& job);
@@ -76,6 +84,8 @@ class Responder {
   sim::Counter& naks_;
   sim::Counter& rnr_naks_;
   sim::Counter& coalesced_;
+  sim::Counter& broken_messages_;
+  sim::Counter& dropped_packets_;
 };
 
 }  // namespace hca

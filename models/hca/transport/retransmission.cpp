@@ -74,7 +74,7 @@ void Requester::timer_fired(void* self, std::uint64_t key) {
   Qp* qp = r->find_by_key(key);
   if (qp == nullptr) return;
   qp->timer_scheduled = false;
-  if (qp->ack_deadline == sim::kNever || qp->state != QpState::rts) return;
+  if (qp->ack_deadline == sim::kNever || !qp->sends()) return;
   if (qp->ack_deadline > r->device_.context.now()) {
     qp->timer_scheduled = true;
     r->device_.context.scheduler.at(qp->ack_deadline, &Requester::timer_fired, r, key);
@@ -120,7 +120,7 @@ sim::Task<void> Requester::resend(Qp& qp) {
     control_.queue_unreadable(qp);
     co_return;
   }
-  const SendWqe wqe = parse_send_wqe({again, 0});
+  const SendWqe wqe = parse_send_wqe({again, 0}, qp.service);
   retransmits_.add(static_cast<std::uint64_t>(last - first) + 1 - from);
   if (wqe.malformed || wire::packet_count(wqe.length, qp.mtu) != static_cast<std::uint32_t>(last - first) + 1) {
     fail(qp, first, prm::kSynLocalProt, kVendorLocalProt);  // software rewrote a WQE that it does not own

@@ -13,7 +13,7 @@ void Requester::on_rnr_nak(Qp& qp, const RxPacket& rx, std::uint8_t timer) {
     if (!acknowledge(qp, psn - 1U)) return;
     progress(qp);
     complete(qp);
-    if (qp.state != QpState::rts) return;
+    if (!qp.sends()) return;
   }
   rnr_naks_.add();
   if (qp.rnr_left == 0) {

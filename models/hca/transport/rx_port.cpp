@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets enter the pipeline at most one per rx_interval and leave it rx_pipeline later in order. A packet whose QP context
-// is not on chip waits for the fill, and later packets of the same QP wait behind it.
+// is not on chip waits for the fill, and later packets of the same QP wait behind it. A multicast packet becomes one packet
+// for each queue pair of its group.
 #include "hca/transport/rx_port.h"
 
+#include <cstring>
 #include <utility>
 
 #include "hca/trace_points.h"
+#include "hca/transport/datagram.h"
 
 namespace hca {
 
@@ -13,17 +16,19 @@ RxPort::RxPort(Device& device, ContextCache& qpc, const std::string& path)
     : device_(device),
       qpc_(qpc),
       pool_(device.context.pools.of<RxPacket>("received packet")),
+      packet_pool_(device.context.pools.of<fabric::Packet>("packet")),
       trace_(device.context, device.host, path),
       packets_(device.context.stats.counter(path + ".packets")),
       bytes_(device.context.stats.counter(path + ".bytes")),
       busy_(device.context.stats.busy(path)) {
-  constexpr std::array<const char*, kDropReasons> kNames{"malformed",       "icrc_errors",   "unknown_qp",   "qp_state",
-                                                         "wrong_transport", "pkey_mismatch", "wrong_source", "cnp"};
+  constexpr std::array<const char*, kDropReasons> kNames{
+      "malformed",    "icrc_errors", "unknown_qp",    "qp_state",      "wrong_transport", "pkey_mismatch",
+      "wrong_source", "cnp",         "wrong_address", "qkey_mismatch", "no_group_member"};
   for (std::size_t i = 0; i < kDropReasons; ++i)
     drops_[i] = &device.context.stats.counter(path + ".dropped." + kNames[i]);
 }
 
-void RxPort::receive(fabric::PacketPtr packet) {
+void RxPort::enter(fabric::PacketPtr packet, bool from_wire) {
   const sim::Picos now = device_.context.now();
   const ReceiveConfig& cfg = device_.config.receive;
   packets_.add();
@@ -32,6 +37,7 @@ void RxPort::receive(fabric::PacketPtr packet) {
   context().journeys.mark(packet->cause.critical ? packet->cause.msg : 0, sim::Stage::wire, now);
   rx->packet = std::move(packet);
   rx->arrived = now;
+  rx->from_wire = from_wire;
   const sim::Picos entry = sim::max(now, next_entry_);
   next_entry_ = entry + cfg.rx_interval;
   busy_.add(cfg.rx_interval);
@@ -50,11 +56,40 @@ void RxPort::deliver() {
     drop(error == wire::ParseError::icrc ? DropReason::icrc : DropReason::malformed, *rx);
     return;
   }
+  if (!addressed_to_port(*rx)) {
+    drop(DropReason::address, *rx);
+    return;
+  }
+  if (rx->bth().dest_qpn == kMulticastQpn) {
+    deliver_multicast(*rx);
+    return;
+  }
   if (rx->parsed.op->kind == wire::MessageKind::cnp) {
     drop(DropReason::congestion_notification, *rx);  // rate control is not built: a CNP changes nothing here
     return;
   }
   steer(std::move(rx));
+}
+
+bool RxPort::addressed_to_port(const RxPacket& rx) const {
+  const std::byte* destination = rx.packet->header.data();
+  const bool multicast = (static_cast<std::uint8_t>(destination[0]) & 1) != 0;
+  return !rx.from_wire || multicast || std::memcmp(destination, device_.mac.data(), device_.mac.size()) == 0;
+}
+
+void RxPort::deliver_multicast(const RxPacket& rx) {
+  const auto members = device_.multicast.members(wire::destination_gid(*rx.packet, rx.parsed));
+  if (members.empty()) drop(DropReason::multicast_group, rx);
+  for (const std::uint32_t qpn : members) {
+    RxPtr copy = pool_.make();
+    copy->packet = packet_pool_.make();
+    *copy->packet = *rx.packet;
+    copy->parsed = rx.parsed;
+    copy->parsed.headers.bth.dest_qpn = qpn;
+    copy->arrived = rx.arrived;
+    copy->multicast = true;
+    steer(std::move(copy));
+  }
 }
 
 sim::Flow RxPort::steer(RxPtr packet) {
@@ -107,9 +142,17 @@ bool RxPort::acceptable(const Qp& qp, const RxPacket& rx, DropReason& why) const
   why = DropReason::qp_state;
   if (qp.state == QpState::reset || qp.state == QpState::init || qp.state == QpState::err) return false;
   why = DropReason::transport;
-  if (wire::transport_of(rx.bth().opcode) != wire::kRc || qp.service != prm::kStRc) return false;
+  if (wire::transport_of(rx.bth().opcode) != qp.transport()) return false;
   why = DropReason::pkey;
   if (!wire::pkeys_match(qp.pkey, rx.bth().pkey)) return false;
+  if (qp.service == prm::kStUd) {
+    why = DropReason::qkey;
+    return rx.parsed.headers.deth.qkey == qp.qkey;
+  }
+  if (rx.multicast) {
+    why = DropReason::transport;
+    return false;
+  }
   why = DropReason::source;
   return wire::source_gid(*rx.packet, rx.parsed) == qp.remote_gid;
 }

@@ -14,7 +14,7 @@ std::uint32_t word(const std::byte* p) {
 }
 }  // namespace
 
-SendWqe parse_send_wqe(WqeBytes bytes) {
+SendWqe parse_send_wqe(WqeBytes bytes, std::uint8_t service) {
   SendWqe w;
   const std::byte* p = bytes.data();
   w.opmod = static_cast<std::uint8_t>(p[0]);
@@ -32,7 +32,9 @@ SendWqe parse_send_wqe(WqeBytes bytes) {
     w.bytes = std::move(bytes);
     return w;
   }
-  if (w.is_write() || w.is_read() || w.is_atomic()) {
+  if (service == prm::kStUd) {
+    w.first_data_ds = 4;  // a datagram segment of 48 bytes
+  } else if (w.is_write() || w.is_read() || w.is_atomic()) {
     w.first_data_ds = w.is_atomic() ? 3 : 2;
     if (w.ds >= 2) {
       w.remote_va = prm::get64(p, 16);

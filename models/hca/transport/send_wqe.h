@@ -55,8 +55,9 @@ inline std::uint8_t wqe_ds(const std::byte* ctrl) { return static_cast<std::uint
 /// WQEBBs that a WQE of `ds` 16-byte units takes.
 constexpr std::uint32_t wqe_basic_blocks(std::uint32_t ds) { return (ds + 3) / 4; }
 
-/// Decodes a WQE, of which at least the control segment is there. Never reads beyond DS or the bytes that were read.
-SendWqe parse_send_wqe(WqeBytes bytes);
+/// Decodes a WQE of a QP of this service (prm::QpcService), of which at least the control segment is there. Never reads beyond
+/// DS or the bytes that were read.
+SendWqe parse_send_wqe(WqeBytes bytes, std::uint8_t service = prm::kStRc);
 
 /// Walks the data segments of a WQE.
 class GatherCursor {

@@ -62,7 +62,7 @@ void TxPort::release_ready(OutQueue& queue) {
     p->queued = false;
     if (p->failed) {
       Qp& qp = *p->qp;
-      failures_->payload_failed(qp, *p);
+      sink_->payload_failed(qp, *p);
       retire(p);
       return;
     }
@@ -74,10 +74,10 @@ void TxPort::release_ready(OutQueue& queue) {
 
 void TxPort::enter_pipeline(OutPacket& p) {
   if (p.last) context_.journeys.mark(p.packet->cause.msg, sim::Stage::payload_dma, context_.now());
-  p.qp->frame.build(*p.packet, p.headers);
+  (p.frame ? *p.frame : p.qp->frame).build(*p.packet, p.headers);
   const bool loopback = loops_back(p);
   pipeline_.push_back({std::move(p.packet), context_.now() + config_.tx_pipeline, p.enqueued, p.buffer_bytes, p.qp->qpn,
-                       p.headers.bth.psn, p.headers.bth.opcode, p.last, loopback});
+                       p.headers.bth.psn, p.headers.bth.opcode, p.last, loopback, p.report_leaving, p.qp->generation});
   pump();
 }
 
@@ -102,10 +102,27 @@ void TxPort::pump() {
     if (span != 0) p.packet->cause.parent = span;
     packets_.add();
     bytes_.add(p.packet->frame_length());
-    if (p.loopback) turn_round(std::move(p.packet));
-    else port_->send(std::move(p.packet));
+    if (p.loopback) {
+      turn_round(std::move(p.packet));
+    } else {
+      copy_multicast(*p.packet);
+      port_->send(std::move(p.packet));
+    }
+    if (p.report) report_leaving(p.qpn, p.generation, p.psn, !p.loopback);
     if (p.buffer_bytes > 0) buffer_.release(p.buffer_bytes);
   }
+}
+
+// A packet has left when the wire is free for the next one.
+void TxPort::report_leaving(std::uint32_t qpn, std::uint32_t generation, Psn psn, bool on_wire) {
+  last_leaves_ = sim::max(last_leaves_, on_wire ? port_->ready_at() : context_.now());
+  leaving_.push_back({qpn, generation, psn});
+  context_.scheduler.at<&TxPort::left>(last_leaves_, this);
+}
+
+void TxPort::left() {
+  const Leaving l = leaving_.pop_front();
+  sink_->packet_left(l.qpn, l.generation, l.psn);
 }
 
 void TxPort::cancel(OutQueue& queue) {

@@ -12,18 +12,22 @@
 
 namespace hca {
 
-/// Told when the payload of a queued packet could not be read.
-struct PayloadFailureSink {
-  virtual ~PayloadFailureSink() = default;
+/// Told what became of packets.
+struct TransmitSink {
+  virtual ~TransmitSink() = default;
+  /// The payload of a queued packet could not be read.
   virtual void payload_failed(Qp& qp, const OutPacket& packet) = 0;
+  /// The last bit of a packet with `report_leaving` is on the wire. The QP may have been reset or destroyed meanwhile.
+  virtual void packet_left(std::uint32_t qpn, std::uint32_t generation, Psn psn) = 0;
 };
 
 class TxPort {
  public:
   TxPort(sim::Context& context, const SendConfig& config, DmaEngine& dma, std::int32_t host, const std::string& path);
   void bind(fabric::PacketPort& port) { port_ = &port; }
-  void bind(PayloadFailureSink& sink) { failures_ = &sink; }
-  /// Packets to `own`, and those of QPs that force it, turn round inside the device (loopback.cpp).
+  void bind(TransmitSink& sink) { sink_ = &sink; }
+  /// Packets to `own`, those of QPs that force it, and a copy of multicast packets turn round inside the device
+  /// (loopback.cpp).
   void bind_loopback(const wire::Mac& own, fabric::PacketSink& sink) {
     own_mac_ = own;
     loopback_ = &sink;
@@ -45,9 +49,12 @@ class TxPort {
   void release_ready(OutQueue& queue);
   void enter_pipeline(OutPacket& p);
   void pump();
+  void report_leaving(std::uint32_t qpn, std::uint32_t generation, Psn psn, bool on_wire);
+  void left();
   void retire(OutPacket* p);
   bool loops_back(const OutPacket& p) const;
   void turn_round(fabric::PacketPtr packet);
+  void copy_multicast(const fabric::Packet& packet);
   void loopback_arrives();
 
   struct InPipeline {
@@ -56,17 +63,22 @@ class TxPort {
     std::uint32_t buffer_bytes = 0, qpn = 0;
     Psn psn;
     std::uint8_t opcode = 0;
-    bool last = false, loopback = false;
+    bool last = false, loopback = false, report = false;
+    std::uint32_t generation = 0;
   };
   struct Turning {
     fabric::PacketPtr packet;
     sim::Picos due{0};
   };
+  struct Leaving {
+    std::uint32_t qpn = 0, generation = 0;
+    Psn psn;
+  };
   sim::Context& context_;
   const SendConfig& config_;
   DmaEngine& dma_;
   fabric::PacketPort* port_ = nullptr;
-  PayloadFailureSink* failures_ = nullptr;
+  TransmitSink* sink_ = nullptr;
   sim::Pool<OutPacket>& pool_;
   sim::Semaphore buffer_;
   sim::Ring<InPipeline> pipeline_;
@@ -74,6 +86,8 @@ class TxPort {
   fabric::PacketSink* loopback_ = nullptr;
   sim::Ring<Turning> turning_;
   sim::Picos pump_at_ = sim::kNever;
+  sim::Ring<Leaving> leaving_;  // in order of time
+  sim::Picos last_leaves_{0};
   std::uint32_t next_serial_ = 1;
   sim::trace::Source trace_;
   sim::Counter& packets_;
