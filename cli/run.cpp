@@ -130,9 +130,11 @@ void report_unmet(const experiment::Result& r) {
     if (!e.met)
       std::cerr << "rdmasim: expectation not met: " << e.at << ": expected " << e.expected << ", got " << e.actual
                 << "\n";
+  for (const auto& p : r.programs)
+    for (const auto& f : p.failures) std::cerr << "rdmasim: " << f.at << ": " << f.step << ": " << f.message << "\n";
   if (experiment::exit_code(r) == kDeadlock) {
-    std::cerr << "rdmasim: deadlock: no event is left at " << sim::to_string(r.sim_time) << "\n";
-    for (const std::string& s : r.outstanding) std::cerr << "rdmasim: waiting: " << s << "\n";
+    std::cerr << "rdmasim: deadlock at " << sim::to_string(r.sim_time) << "\n";
+    for (const std::string& s : r.outstanding) std::cerr << "rdmasim: " << s << "\n";
   }
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of expectations. A pointer to nothing fails every operator except `exists: false` and `absent: true`.
+// Operators of expectations. A pointer to nothing fails every operator except `exists: false` and `absent: true`. A pointer with
+// a "*" makes a list, which may be empty.
 #include "experiment/expectation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <regex>
 
@@ -49,6 +51,47 @@ std::string nothing_at(std::string pointer, const Json& result) {
   return here->members().empty() ? out + " no members" : out;
 }
 
+/// What a pointer leads to; a segment "*" is every element of a list or member of an object.
+std::optional<Json> select(const Json& from, std::string_view pointer) {
+  const std::size_t star = (std::string(pointer) + "/").find("/*/");
+  if (star == std::string::npos) {
+    const Json* found = from.at(pointer);
+    return found != nullptr ? std::optional(*found) : std::nullopt;
+  }
+  const Json* whole = from.at(pointer.substr(0, star));
+  if (whole == nullptr || !(whole->is_array() || whole->is_object())) return std::nullopt;
+  const std::string_view rest = pointer.substr(std::min(star + 2, pointer.size()));
+  Json out = Json::array();
+  const auto add = [&](const Json& part) {
+    if (auto value = select(part, rest)) {
+      if (rest.find("/*") != std::string_view::npos && value->is_array())
+        for (Json& v : value->items()) out.push_back(std::move(v));
+      else out.push_back(std::move(*value));
+    }
+  };
+  if (whole->is_array())
+    for (const Json& e : whole->items()) add(e);
+  else
+    for (const Json::Member& m : whole->members()) add(m.value);
+  return out;
+}
+
+/// The value that an expectation speaks about.
+std::optional<Json> subject(const sys::ExpectationConfig& e, const Json& result) {
+  std::optional<Json> value = select(result, e.at);
+  if (value && e.where) {
+    if (!value->is_array()) return std::nullopt;
+    std::erase_if(value->items(), [&](const Json& item) { return !item.is_object() || !contains(item, *e.where); });
+  }
+  if (value && !e.minus.empty()) {
+    const std::optional<Json> other = select(result, e.minus);
+    if (!other || !other->is_number() || !value->is_number()) return std::nullopt;
+    // Times have three decimals; what the subtraction adds beyond them is not theirs.
+    value = Json(std::round((value->number() - other->number()) * 1e3) / 1e3);
+  }
+  return value;
+}
+
 struct Check {
   std::string expected;
   bool met = true;
@@ -76,19 +119,31 @@ void check_value(const sys::ExpectationConfig& e, const Json* actual, Check& c) 
   if (e.matches)
     c.require("a string matching /" + *e.matches + "/",
               actual != nullptr && actual->is_string() && std::regex_search(actual->string(), std::regex(*e.matches)));
+  if (e.count) {
+    const bool listed = actual != nullptr && (actual->is_array() || actual->is_object());
+    const std::size_t n = !listed ? 0 : actual->is_array() ? actual->items().size() : actual->members().size();
+    c.require(std::to_string(*e.count) + " elements", listed && n == *e.count);
+  }
   if (e.contains) c.require("containing " + e.contains->compact(), actual != nullptr && contains(*actual, *e.contains));
 }
 
 }  // namespace
 
 ExpectationResult evaluate(const sys::ExpectationConfig& e, const Json& result) {
-  const Json* actual = result.at(e.at);
+  const std::optional<Json> value = subject(e, result);
+  const Json* actual = value ? &*value : nullptr;
   Check c;
   for (const auto& wanted : {e.exists, e.absent ? std::optional(!*e.absent) : std::nullopt})
     if (wanted) c.require(*wanted ? "something there" : "nothing there", (actual != nullptr) == *wanted);
   check_value(e, actual, c);
+  if (!e.differs_from.empty()) {
+    const std::optional<Json> other = select(result, e.differs_from);
+    c.require("other than " + e.differs_from, actual != nullptr && other && !(*actual == *other));
+  }
   ExpectationResult out{e.at, c.expected, {}, e.because, c.met};
   out.actual = actual == nullptr ? nothing_at(e.at, result) : actual->compact();
+  if (!c.met && e.count && actual != nullptr && actual->is_array())
+    out.actual = std::to_string(actual->items().size()) + " elements: " + out.actual;
   if (actual != nullptr && out.actual.size() > 200) out.actual = actual->describe();
   if (actual != nullptr && actual->is_number() && e.equals && e.equals->is_number() && !c.met) {
     char difference[64];

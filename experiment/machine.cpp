@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cluster of a scenario as the machine of a run.
+#include "experiment/program_result.h"
 #include "experiment/scenario.h"
 #include "system/cluster.h"
 #include "system/resources.h"
@@ -15,6 +16,11 @@ class ClusterMachine : public Machine {
   sim::Engine& engine() override { return cluster_.engine(); }
   std::vector<std::string> hosts() const override { return cluster_.host_names(); }
   std::size_t workloads() const override { return cluster_.workloads().size(); }
+  std::size_t programs() const override {
+    return cluster_.programs() != nullptr ? cluster_.programs()->records().size() : 0;
+  }
+  bool failed() const override { return cluster_.programs() != nullptr && cluster_.programs()->failed(); }
+  bool stalled(sim::Picos now, sim::Picos limit) override { return cluster_.stalled(now, limit); }
   std::uint64_t expected_messages() const override { return cluster_.expected_messages(); }
   void start() override { cluster_.start(); }
   void on_measurement(std::function<void()> begin) override { cluster_.on_measurement(std::move(begin)); }
@@ -33,6 +39,7 @@ class ClusterMachine : public Machine {
       std::vector<sim::Picos> trips = record.half_round_trip;
       out.half_round_trip = statistics_of(trips);
     }
+    if (cluster_.programs() != nullptr) r.programs = program_results(*cluster_.programs());
     for (const sys::AsyncEventRecord& e : cluster_.async_events())
       r.async_events.push_back({e.time, e.host, e.type, e.object});
     r.summary = cluster_.summary();

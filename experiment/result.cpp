@@ -66,6 +66,34 @@ Json workload_json(const WorkloadResult& w) {
   return j;
 }
 
+Json program_json(const ProgramResult& p) {
+  Json j = Json::object();
+  j["host"] = p.host;
+  j["finished"] = p.finished;
+  j["at"] = p.finished ? Json{} : Json(p.at);
+  j["steps"] = p.steps;
+  j["started_ns"] = ns(p.started);
+  j["ended_ns"] = ns(p.ended);
+  j["messages"] = p.messages;
+  j["latency_ns"] = p.latency ? latency_json(*p.latency) : Json{};
+  Json& statuses = j["wc_status"] = Json::object();
+  for (const auto& [name, count] : p.wc_status) statuses[name] = count;
+  j["completions"] = p.completions;
+  j["events"] = p.events;
+  Json& marks = j["marks_ns"] = Json::object();
+  for (const auto& [name, t] : p.marks) marks[name] = ns(t);
+  j["mr"] = p.mr;
+  Json& failures = j["failures"] = Json::array();
+  for (const ProgramResult::Failure& f : p.failures) {
+    Json item = Json::object();
+    item["at"] = f.at;
+    item["step"] = f.step;
+    item["message"] = f.message;
+    failures.push_back(std::move(item));
+  }
+  return j;
+}
+
 Json cost_json(const Result& r) {
   Json j = Json::object();
   j["events"] = r.simulator.events;
@@ -85,6 +113,8 @@ std::string_view name_of(Verdict v) {
   switch (v) {
     case Verdict::ok:
       return "ok";
+    case Verdict::failed:
+      return "failed";
     case Verdict::deadlock:
       return "deadlock";
     case Verdict::time_limit:
@@ -112,6 +142,7 @@ Bottleneck bottleneck_of(const std::map<std::string, double>& utilisation) {
 std::uint64_t Result::messages() const {
   std::uint64_t n = 0;
   for (const WorkloadResult& w : workloads) n += w.messages;
+  for (const ProgramResult& p : programs) n += p.messages;
   return n;
 }
 
@@ -127,6 +158,8 @@ Json to_json(const Result& r, bool with_cost) {
   j["verdict"] = name_of(r.verdict);
   Json& workloads = j["workloads"] = Json::array();
   for (const WorkloadResult& w : r.workloads) workloads.push_back(workload_json(w));
+  Json& programs = j["programs"] = Json::object();
+  for (const ProgramResult& p : r.programs) programs[p.name] = program_json(p);
   Json& events = j["async_events"] = Json::array();
   for (const AsyncEvent& e : r.async_events) {
     Json item = Json::object();

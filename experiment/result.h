@@ -22,6 +22,7 @@ inline constexpr const char* kResultSchema = "rdmasim-result/1";
 /// How the run ended. Unmet expectations are not a verdict: they are conditions on the result, which contains it.
 enum class Verdict {
   ok,           ///< every program finished
+  failed,       ///< a step of a program did not go as the program expects
   deadlock,     ///< no event is left, but programs wait or work requests are outstanding
   time_limit,   ///< the scenario's time limit came first
   interrupted,  ///< the user stopped it; what had happened until then is reported
@@ -48,6 +49,24 @@ struct WorkloadResult {
 struct AsyncEvent {
   sim::Picos time{0};
   std::string host, type, object;
+};
+
+/// What a step program did and saw; experiment/program_result.cpp gives its JSON form.
+struct ProgramResult {
+  std::string name, host;
+  bool finished = false;
+  std::string at;  ///< step under way, when it did not finish
+  std::uint64_t steps = 0;
+  sim::Picos started{0}, ended{0};
+  std::uint64_t messages = 0;  ///< delivered in success, posted by its process
+  std::optional<LatencyStats> latency;
+  sim::Json completions, events, mr;  ///< lists and object as docs/result.md describes them
+  std::map<std::string, std::uint64_t> wc_status;
+  std::map<std::string, sim::Picos> marks;
+  struct Failure {
+    std::string at, step, message;
+  };
+  std::vector<Failure> failures;
 };
 
 /// The busiest resource. Saturated resources bound the throughput; otherwise latency or the programs do.
@@ -78,6 +97,7 @@ struct Result {
   Verdict verdict = Verdict::ok;
   std::vector<std::pair<std::string, std::string>> summary;  ///< configuration in a few lines, for people
   std::vector<WorkloadResult> workloads;
+  std::vector<ProgramResult> programs;
   std::vector<AsyncEvent> async_events;
   std::map<std::string, std::uint64_t> counters;
   std::map<std::string, double> utilisation;

@@ -90,9 +90,22 @@ std::string running_name(sim::Engine& engine) {
   return t != nullptr ? "program " + t->name() : "hardware";
 }
 
-sim::Outcome run_engine(sim::Engine& engine, sim::Context& context, sim::Picos limit) {
+/// Runs to the end, to `limit`, or until nothing but endless retries goes on, which counts as no event being left.
+sim::Outcome run_watched(Machine& machine, sim::Picos now, sim::Picos limit, sim::Picos stall_limit, bool& stalled) {
+  if (stall_limit.n == 0) return machine.engine().run(limit);
+  for (sim::Picos next = stall_limit * (now / stall_limit + 1);; next += stall_limit) {
+    const sim::Outcome outcome = machine.engine().run(sim::min(limit, next));
+    if (outcome != sim::Outcome::time_limit || limit <= next) return outcome;
+    stalled = machine.stalled(next, stall_limit);
+    if (stalled) return sim::Outcome::quiescent;
+  }
+}
+
+sim::Outcome run_engine(Machine& machine, sim::Context& context, const RunOptions& options, sim::Picos limit,
+                        bool& stalled) {
+  sim::Engine& engine = machine.engine();
   try {
-    return engine.run(limit);
+    return run_watched(machine, context.now(), limit, options.stall_limit, stalled);
   } catch (const sim::SimulatorBug& bug) {
     const std::string where =
         " (at simulated time " + sim::to_string(context.now()) + ", in " + running_name(engine) + ")";
@@ -105,26 +118,31 @@ sim::Outcome run_engine(sim::Engine& engine, sim::Context& context, sim::Picos l
 }
 
 /// Runs to the end or the limit, and lists the live objects at the times asked for that come before that.
-sim::Outcome run_and_list(sim::Engine& engine, sim::Context& context, const RunOptions& options, Machine& machine,
+sim::Outcome run_and_list(Machine& machine, sim::Context& context, const RunOptions& options, bool& stalled,
                           std::vector<std::pair<sim::Picos, sim::Json>>& listings) {
   std::vector<sim::Picos> times = options.resources_at;
   std::ranges::sort(times);
   for (const sim::Picos t : times) {
     if (t >= options.time_limit) break;
-    const sim::Outcome outcome = run_engine(engine, context, t);
+    const sim::Outcome outcome = run_engine(machine, context, options, t, stalled);
     if (outcome != sim::Outcome::time_limit) return outcome;
     listings.emplace_back(t, machine.resources());
   }
-  return run_engine(engine, context, options.time_limit);
+  return run_engine(machine, context, options, options.time_limit, stalled);
 }
 
-Verdict verdict_of(sim::Outcome outcome, bool interrupted, bool finished) {
+Verdict verdict_of(sim::Outcome outcome, bool interrupted, bool finished, bool failed) {
   if (interrupted && !finished) return Verdict::interrupted;
+  if (failed) return Verdict::failed;
   if (finished) return Verdict::ok;
   return outcome == sim::Outcome::time_limit ? Verdict::time_limit : Verdict::deadlock;
 }
 
 void add_journeys(Result& r, const LatencyRecorder& recorder) {
+  for (std::size_t i = 0; i < r.programs.size(); ++i) {
+    r.programs[i].messages = recorder.count(r.workloads.size() + i);
+    r.programs[i].latency = recorder.latency(r.workloads.size() + i);
+  }
   for (std::size_t i = 0; i < r.workloads.size(); ++i) {
     WorkloadResult& w = r.workloads[i];
     w.latency = recorder.latency(i);
@@ -159,7 +177,7 @@ Result run(RunOptions options, const MachineFactory& factory) {
   const bool traced = !options.sinks.empty();
   const std::unique_ptr<Machine> machine = factory(context, options.mode);
   sim::Engine& engine = machine->engine();
-  LatencyRecorder recorder(machine->workloads(), options.seed);
+  LatencyRecorder recorder(machine->workloads() + machine->programs(), options.seed);
   JourneyTee tee(recorder, traced ? &context.tracer : nullptr);
   context.journeys.set_sink(&tee);
   if (traced)
@@ -171,14 +189,14 @@ Result run(RunOptions options, const MachineFactory& factory) {
   machine->start();
   sim::Outcome outcome{};
   std::vector<std::pair<sim::Picos, sim::Json>> listings;
-  bool interrupted = false;
+  bool interrupted = false, stalled = false;
   {
     const InterruptScope interrupt(engine);
     std::optional<ProgressBar> bar;
     if (options.progress)
       bar.emplace(
           engine, [&] { return recorder.total(); }, machine->expected_messages());
-    outcome = run_and_list(engine, context, options, *machine, listings);
+    outcome = run_and_list(*machine, context, options, stalled, listings);
     interrupted = interrupt.interrupted();
   }
   context.journeys.set_sink(nullptr);
@@ -189,10 +207,15 @@ Result run(RunOptions options, const MachineFactory& factory) {
   r.version = options.version;
   r.seed = options.seed;
   r.sim_time = context.now();
-  r.verdict = verdict_of(outcome, interrupted, machine->finished());
+  r.verdict = verdict_of(outcome, interrupted, machine->finished(), machine->failed());
   machine->collect(r);
   r.resources = machine->resources();
   r.resources_at = std::move(listings);
+  if (r.verdict == Verdict::deadlock)
+    r.outstanding.insert(r.outstanding.begin(), stalled
+                                                    ? "only retries without end are left; no program has moved for " +
+                                                          sim::to_string(options.stall_limit)
+                                                    : "no event is left");
   SIM_CHECK(r.workloads.size() == machine->workloads(), "the machine did not report every workload");
   add_journeys(r, recorder);
   for (const auto& [path, counter] : context.stats.counters()) r.counters[path] = counter.value;
@@ -206,7 +229,7 @@ Result run(RunOptions options, const MachineFactory& factory) {
 int exit_code(const Result& r) {
   if (r.verdict == Verdict::interrupted) return 130;
   if (r.verdict == Verdict::deadlock && !verdict_expected(r)) return 4;
-  return r.expectations_met() ? 0 : 1;
+  return r.expectations_met() && r.verdict != Verdict::failed ? 0 : 1;
 }
 
 }  // namespace experiment

@@ -22,6 +22,10 @@ class Machine {
   /// Names of the hosts, by number.
   virtual std::vector<std::string> hosts() const = 0;
   virtual std::size_t workloads() const = 0;
+  /// Step programs, whose journeys have the flow numbers behind those of the workloads.
+  virtual std::size_t programs() const { return 0; }
+  /// A step of a program did not go as its program expects.
+  virtual bool failed() const { return false; }
   /// Messages that all workloads will deliver, 0 when unknown; for progress and as the end of the measurement.
   virtual std::uint64_t expected_messages() const { return 0; }
   /// Starts the programs.
@@ -32,6 +36,11 @@ class Machine {
   virtual bool finished() const = 0;
   /// The live RDMA objects now: an array, one member per host (docs/result.md).
   virtual sim::Json resources() { return sim::Json::array(); }
+  /// At time `now`, no program has moved for `limit`, and what still happens will never end.
+  virtual bool stalled(sim::Picos now, sim::Picos limit) {
+    (void)now, (void)limit;
+    return false;
+  }
   /// Adds what only the system knows: per workload name, op, WC statuses and half round trip; summary, asynchronous
   /// events and who waits for what. Messages, bytes and times may be left zero: they then come from the journeys.
   virtual void collect(Result& r) = 0;
@@ -43,7 +52,8 @@ struct RunOptions {
   std::uint64_t seed = 1;
   sim::EngineMode mode = sim::EngineMode::run_ahead;
   sim::Picos time_limit = sim::kNever;
-  std::string config_json;  ///< effective configuration, for the traces
+  sim::Picos stall_limit{0};  ///< see sys::RunConfig; 0 = none
+  std::string config_json;    ///< effective configuration, for the traces
   std::vector<std::unique_ptr<sim::trace::Sink>> sinks;
   std::vector<sys::ExpectationConfig> expectations;
   std::vector<sim::Picos> resources_at;  ///< when to list the live objects during the run
@@ -55,7 +65,7 @@ struct RunOptions {
 /// closing the traces.
 Result run(RunOptions options, const MachineFactory& factory);
 
-/// Exit code of `rdmasim run`: 130 interrupted, 4 unexpected deadlock, 1 expectation unmet, 0 otherwise.
+/// Exit code of `rdmasim run`: 130 interrupted, 4 unexpected deadlock, 1 expectation unmet or a step failed, 0 otherwise.
 int exit_code(const Result& r);
 
 }  // namespace experiment

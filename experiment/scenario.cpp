@@ -4,6 +4,7 @@
 #include "experiment/scenario.h"
 
 #include "sim/config_schema.h"
+#include "system/steps_check.h"
 
 namespace experiment {
 namespace {
@@ -50,6 +51,7 @@ Scenario load_scenario(const std::filesystem::path& file, const sys::Overrides& 
   }
   // A document whose files could not all be read lacks values; what is missing then is not a mistake of its own.
   if (complete) sim::read_config(s.document.root, s.config, errors);
+  if (errors.empty()) sys::check_programs(s.config, errors);
   if (!errors.empty()) throw sim::ConfigFailure(std::move(errors));
   return s;
 }
@@ -95,6 +97,7 @@ RunOptions run_options(const Scenario& s) {
   o.description = s.config.description;
   o.seed = s.config.seed;
   if (s.config.run.time_limit.n > 0) o.time_limit = s.config.run.time_limit;
+  o.stall_limit = s.config.run.stall_limit;
   o.expectations = s.config.expect;
   o.config_json = effective_config(s).compact();
   return o;

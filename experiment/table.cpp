@@ -86,6 +86,18 @@ std::string workload_table(const WorkloadResult& w, std::size_t index) {
   return out;
 }
 
+std::string program_table(const ProgramResult& p) {
+  std::string out = "\nprogram " + p.name + " on " + p.host + "\n";
+  out += line("steps", std::to_string(p.steps) + " done" + (p.finished ? "" : ", waits at " + p.at));
+  std::string statuses;
+  for (const auto& [name, count] : p.wc_status)
+    statuses += (statuses.empty() ? "" : ", ") + name + " " + std::to_string(count);
+  out += line("WC statuses", statuses.empty() ? "none" : statuses);
+  for (const auto& [name, t] : p.marks) out += line("mark " + name, exact_ns(t) + " ns");
+  for (const ProgramResult::Failure& f : p.failures) out += line("FAILED", f.at + ": " + f.step + ": " + f.message);
+  return out;
+}
+
 std::string bottleneck_text(const Result& r) {
   const Bottleneck b = bottleneck_of(r.utilisation);
   if (b.resource.empty()) return "no resource was busy";
@@ -101,13 +113,15 @@ std::string to_table(const Result& r) {
   out += line("seed", std::to_string(r.seed));
   for (std::size_t i = 0; i < r.workloads.size(); ++i) out += workload_table(r.workloads[i], i);
 
+  for (const ProgramResult& p : r.programs) out += program_table(p);
+
   out += "\nrun\n";
   out += line("verdict", std::string(name_of(r.verdict)));
   out += line("simulated time", format("%.6f ms", r.sim_time.s() * 1e3));
   out += line("bottleneck", bottleneck_text(r));
   for (const AsyncEvent& e : r.async_events)
     out += line("async event", e.type + " at " + sim::to_string(e.time) + " on " + e.host + ", " + e.object);
-  for (const std::string& s : r.outstanding) out += line("waiting", s);
+  for (std::size_t i = 0; i < r.outstanding.size(); ++i) out += line(i == 0 ? "waiting" : "", r.outstanding[i]);
   if (r.verdict == Verdict::interrupted) {
     out += line("expectations", "not checked: the run was interrupted");
   } else if (!r.expectations.empty()) {

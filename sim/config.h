@@ -11,10 +11,11 @@
 //   };
 //
 // Field types: Picos, Bytes, BitRate, bool, integers, double, std::string, enums with EnumNames, std::vector,
-// std::optional and std::map<std::string, X> of these, nested config structs, and sim::Json for "any value".
+// std::optional and std::map<std::string, X> of these, nested config structs, sim::Located for a string that keeps its
+// place in the file, and sim::Json for "any value". A struct with a member `sim::Origin origin` learns where it was written.
 //
 // A struct whose fields depend on each other adds `template <class F> void check(F&& fail) const`, which is called after
-// reading and says what is wrong with which field: `if (!is_power_of_two(ways)) fail("ways", "must be a power of two");`.
+// reading and says what is wrong with which field ("" = the whole struct): `if (!is_power_of_two(ways)) fail("ways", "must be a power of two");`.
 #pragma once
 
 #include <array>

@@ -15,6 +15,7 @@
 
 #include "sim/config.h"
 #include "sim/config_json.h"
+#include "sim/located.h"
 #include "sim/units.h"
 
 namespace sim {
@@ -142,10 +143,12 @@ template <Structure T>
 void read_structure(const Json& j, T& out, ReadContext& context) {
   if (!j.is_object()) return context.expected(j, "an object");
   std::vector<std::string> known;
+  if constexpr (requires { requires std::same_as<decltype(out.origin), Origin>; }) out.origin = j.origin;
   T::fields(out, Reader{j, context, known});
   for (const Json::Member& m : j.members())
     if (std::find(known.begin(), known.end(), m.key) == known.end()) context.unknown_key(m, known);
   const auto fail = [&](std::string_view field, std::string message) {
+    if (field.empty()) return context.fail(j.origin, std::move(message));
     const Json* at = j.find(field);
     const typename ReadContext::Step step(context, field);
     context.fail(at != nullptr ? at->origin : j.origin, std::move(message));
@@ -157,6 +160,8 @@ template <class T>
 void read_value(const Json& j, T& out, ReadContext& context, const Range& range) {
   if constexpr (std::same_as<T, Json>) {
     out = j;
+  } else if constexpr (std::same_as<T, Located>) {
+    if (context.read(j, out.text)) out.origin = j.origin;
   } else if constexpr (Structure<T>) {
     read_structure(j, out, context);
   } else if constexpr (IsOptional<T>::value) {
@@ -227,6 +232,8 @@ template <class T>
 Json value_to_json(const T& value) {
   if constexpr (std::same_as<T, Json>) {
     return value;
+  } else if constexpr (std::same_as<T, Located>) {
+    return Json(value.text);
   } else if constexpr (Structure<T>) {
     Json out = Json::object();
     T::fields(value, Writer{out});
@@ -317,7 +324,7 @@ TypeInfo describe_type(const T& sample, const Nesting* outer) {
   } else if constexpr (std::same_as<T, double>) {
     t.kind = Kind::number;
   } else {
-    static_assert(std::same_as<T, std::string>, "a config field has a type that the binding does not know");
+    static_assert(std::same_as<T, std::string> || std::same_as<T, Located>, "a config field has a type that the binding does not know");
     t.kind = Kind::string;
   }
   return t;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "system/watchdog.h"
+
 namespace sys {
 
 Cluster::Cluster(sim::Context& context, const ScenarioConfig& scenario, sim::EngineMode mode, bool reverse)
@@ -28,8 +30,11 @@ Cluster::Cluster(sim::Context& context, const ScenarioConfig& scenario, sim::Eng
     hosts_[i] = std::make_unique<Host>(("host" + std::to_string(i)).c_str(), context, engine_, config,
                                        static_cast<std::int32_t>(i), neighbours_, exchange_);
     const std::string path = "fabric.host" + std::to_string(i) + "_to_host" + std::to_string(1 - i);
-    links_[i] =
-        std::make_unique<fabric::Link>(("link" + std::to_string(i)).c_str(), context, scenario_.fabric.link, path);
+    fabric::LinkConfig link = scenario_.fabric.link;
+    std::erase_if(link.impairment.events, [&](const fabric::ImpairmentEventConfig& e) {
+      return !e.to.empty() && e.to != scenario_.host_name(1 - i);
+    });
+    links_[i] = std::make_unique<fabric::Link>(("link" + std::to_string(i)).c_str(), context, link, path);
   }
   for (std::size_t i = 0; i < count; ++i) {
     hosts_[i]->hca().port.bind(*links_[i]);
@@ -46,6 +51,11 @@ Cluster::Cluster(sim::Context& context, const ScenarioConfig& scenario, sim::Eng
       if (on_measurement_) on_measurement_();
     });
   }
+  if (!scenario_.programs.empty())
+    programs_ = std::make_unique<Programs>(scenario_, hosts_, static_cast<std::uint32_t>(workloads_.size()),
+                                           async_events_, [this] {
+                                             if (on_measurement_) on_measurement_();
+                                           });
 }
 
 Cluster::~Cluster() { context_.frames.destroy_flows(); }
@@ -75,20 +85,23 @@ void Cluster::host_ready(void* self) {
   sim::Picos t = c->context_.now();
   for (const auto& h : c->hosts_) t = sim::max(t, h->kernel().ready_at());
   for (auto& w : c->workloads_) w->start(t);
+  if (c->programs_) c->programs_->start(t);
   if (c->on_ready_) c->on_ready_(t);
 }
 
 bool Cluster::finished() const {
-  return std::all_of(workloads_.begin(), workloads_.end(), [](const auto& w) { return w->finished(); });
+  return std::all_of(workloads_.begin(), workloads_.end(), [](const auto& w) { return w->finished(); }) &&
+         (programs_ == nullptr || programs_->finished());
 }
 
 sim::Picos Cluster::finished_at() const {
   sim::Picos t{0};
   for (const auto& w : workloads_) t = sim::max(t, w->finished_at());
-  return t;
+  return programs_ != nullptr ? sim::max(t, programs_->finished_at()) : t;
 }
 
 std::uint64_t Cluster::expected_messages() const {
+  if (programs_ != nullptr) return 0;  // nobody knows what steps will deliver
   std::uint64_t n = 0;
   for (const auto& w : workloads_) n += w->expected_messages();
   return n;
@@ -115,23 +128,16 @@ std::vector<std::pair<std::string, std::string>> Cluster::summary() const {
                                              std::to_string(c.depth()) + ", cq_mod " + std::to_string(c.cq_mod) + ", " +
                                              std::to_string(c.qps) + " QP");
   }
+  for (const auto& [name, p] : scenario_.programs)
+    lines.emplace_back(name, "program on " + (p.host.empty() ? scenario_.host_name(0) : p.host) + ", " +
+                                 std::to_string(p.steps.size()) + " steps");
   return lines;
 }
 
-std::vector<std::string> Cluster::waiting() const {
-  std::vector<std::string> lines;
-  for (const auto& h : hosts_) {
-    for (const auto& thread : h->threads()) {
-      const sim::ProgramThread& t = thread->program_thread();
-      if (t.finished() || !t.started() || t.name().ends_with(".async")) continue;
-      const std::string why = t.wait_reason();
-      lines.push_back(t.name() + " on " + h->config().name + (why.empty() ? ": waits" : ": waits for " + why));
-    }
-  }
-  for (const auto& h : hosts_)
-    if (!h->kernel().boot_error().empty())
-      lines.push_back(h->config().name + ": the device did not come up: " + h->kernel().boot_error());
-  return lines;
+std::vector<std::string> Cluster::waiting() const { return Watchdog(hosts_, programs_.get()).report(); }
+
+bool Cluster::stalled(sim::Picos now, sim::Picos limit) const {
+  return Watchdog(hosts_, programs_.get()).stalled(now, limit);
 }
 
 }  // namespace sys

@@ -14,6 +14,7 @@
 #include "sim/engine.h"
 #include "system/exchange.h"
 #include "system/host.h"
+#include "system/programs.h"
 #include "system/scenario.h"
 #include "system/workload.h"
 
@@ -31,6 +32,9 @@ class Cluster {
   Host& host(std::size_t i) { return *hosts_[i]; }
   fabric::Link& link(std::size_t i) { return *links_[i]; }
   std::vector<std::unique_ptr<Workload>>& workloads() { return workloads_; }
+  /// The step programs; nullptr when the scenario has none.
+  Programs* programs() { return programs_.get(); }
+  const ScenarioConfig& scenario() const { return scenario_; }
 
   /// Boots the kernels; the workloads' programs start together once every host is ready. Call once.
   void start();
@@ -42,13 +46,16 @@ class Cluster {
   bool finished() const;
   /// When the last program of the workloads returned.
   sim::Picos finished_at() const;
+  /// Messages that the workloads will deliver, 0 when programs send too.
   std::uint64_t expected_messages() const;
   /// Asynchronous events that programs have read, in time order.
   const std::vector<AsyncEventRecord>& async_events() const { return async_events_; }
   /// Configuration in a few lines for people: what, value.
   std::vector<std::pair<std::string, std::string>> summary() const;
-  /// Who waits for what: one line for each program thread that has not ended.
+  /// Who waits for what: one line for each program thread that has not ended, then the work that is outstanding.
   std::vector<std::string> waiting() const;
+  /// At time `now`, no program has moved for `limit` and nothing but retries for ever goes on.
+  bool stalled(sim::Picos now, sim::Picos limit) const;
 
  private:
   static void host_ready(void* self);
@@ -63,6 +70,7 @@ class Cluster {
   std::vector<std::unique_ptr<fabric::Link>> links_;
   std::vector<AsyncEventRecord> async_events_;
   std::vector<std::unique_ptr<Workload>> workloads_;
+  std::unique_ptr<Programs> programs_;
   std::function<void()> on_measurement_;
   std::function<void(sim::Picos)> on_ready_;
   std::size_t ready_ = 0;

@@ -14,7 +14,9 @@ namespace sys {
 
 /// One condition; all operators that are given have to hold.
 struct ExpectationConfig {
-  std::string at;
+  std::string at, minus, differs_from;
+  std::optional<sim::Json> where;
+  std::optional<std::uint64_t> count;
   std::optional<sim::Json> equals;
   std::optional<std::vector<double>> between;
   std::optional<double> at_least, at_most;
@@ -27,8 +29,15 @@ struct ExpectationConfig {
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
     const auto none = sim::assumed("");
-    v("at", c.at, "JSON pointer (RFC 6901) to a value of the result, such as \"/workloads/0/wc_status/SUCCESS\"",
+    v("at", c.at,
+      "JSON pointer (RFC 6901) to a value of the result, such as \"/workloads/0/wc_status/SUCCESS\"; a \"*\" in it "
+      "stands "
+      "for every element or member and makes the value a list: \"/programs/client/completions/*/status\"",
       sim::required());
+    v("where", c.where, "only the elements of the list that have these members", none);
+    v("minus", c.minus, "JSON pointer to a number that is subtracted first: the time between two events", none);
+    v("count", c.count, "the list, or object, has this many elements", none);
+    v("differs_from", c.differs_from, "JSON pointer to a value that has to be another one", none);
     v("equals", c.equals, "the value is this; numbers compare by value, objects without regard to order", none);
     v("between", c.between, "[low, high]: a number with low <= value <= high", none);
     v("at_least", c.at_least, "a number not below this", none);

@@ -44,6 +44,8 @@ class Host : public sc_core::sc_module {
   /// The adapter's port: bind `hca().port` to a link, and the opposite link to hca().
   hca::Hca& hca() { return hca_; }
   kernel::Kernel& kernel() { return kernel_; }
+  /// What the adapter's queues hold and wait for.
+  hca::Report report() const { return hca_.report(); }
   cpu::Core& core(std::size_t i) { return *cores_[i % cores_.size()]; }
   memory::HostMemory& memory() { return memory_; }
   iommu::Iommu& iommu() { return iommu_; }
@@ -57,6 +59,7 @@ class Host : public sc_core::sc_module {
   /// on the order in which hosts are built.
   cpu::Thread& create_thread(Process& process, std::size_t core, std::string name, std::function<void()> body);
   const std::vector<std::unique_ptr<cpu::Thread>>& threads() const { return threads_; }
+  const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
 
   static std::array<std::uint8_t, 6> mac(std::int32_t index);
   static std::string ipv4(std::int32_t index);

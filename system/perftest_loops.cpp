@@ -8,39 +8,9 @@
 #include <string_view>
 
 #include "system/perftest_program.h"
+#include "system/verbs_names.h"
 
 namespace sys {
-namespace {
-
-std::string_view status_name(ibv_wc_status s) {
-  static constexpr std::array<std::string_view, 24> kNames{"SUCCESS",
-                                                           "LOC_LEN_ERR",
-                                                           "LOC_QP_OP_ERR",
-                                                           "LOC_EEC_OP_ERR",
-                                                           "LOC_PROT_ERR",
-                                                           "WR_FLUSH_ERR",
-                                                           "MW_BIND_ERR",
-                                                           "BAD_RESP_ERR",
-                                                           "LOC_ACCESS_ERR",
-                                                           "REM_INV_REQ_ERR",
-                                                           "REM_ACCESS_ERR",
-                                                           "REM_OP_ERR",
-                                                           "RETRY_EXC_ERR",
-                                                           "RNR_RETRY_EXC_ERR",
-                                                           "LOC_RDD_VIOL_ERR",
-                                                           "REM_INV_RD_REQ_ERR",
-                                                           "REM_ABORT_ERR",
-                                                           "INV_EECN_ERR",
-                                                           "INV_EEC_STATE_ERR",
-                                                           "FATAL_ERR",
-                                                           "RESP_TIMEOUT_ERR",
-                                                           "GENERAL_ERR",
-                                                           "TM_ERR",
-                                                           "TM_RNDV_INCOMPLETE"};
-  return s < kNames.size() ? kNames[s] : "GENERAL_ERR";
-}
-
-}  // namespace
 
 void PerftestProgram::mark_first_post() {
   WorkloadRecord& r = workload_.record_;
@@ -96,7 +66,7 @@ int PerftestProgram::poll(ibv_cq* cq) {
   if (n < 0) failed("ibv_poll_cq", EIO);
   for (int i = 0; i < n; ++i) {
     const ibv_wc& wc = wc_[static_cast<std::size_t>(i)];
-    ++workload_.record_.wc_status[std::string(status_name(wc.status))];
+    ++workload_.record_.wc_status[std::string(sim::enum_name(wc.status))];
     Connection* c = &connections_[0];
     for (Connection& candidate : connections_)
       if (candidate.qp->qp_num == wc.qp_num) c = &candidate;

@@ -18,6 +18,7 @@
 #include "pcie/root_complex.h"
 #include "sim/config.h"
 #include "system/expect.h"
+#include "system/steps_config.h"
 #include "system/workload_config.h"
 #include "verbs_frontend/process_state.h"
 
@@ -69,21 +70,27 @@ struct FabricConfig {
 };
 
 struct RunConfig {
-  sim::Picos time_limit{0};
+  sim::Picos time_limit{0}, stall_limit{10'000'000'000'000};
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
     v("time_limit", c.time_limit, "simulated time after which the run ends with verdict time_limit; 0 s = none",
       sim::assumed("programs end by themselves"));
+    v("stall_limit", c.stall_limit,
+      "when no program has moved for this simulated time and only retries for ever go on, the run ends with verdict "
+      "deadlock; 0 "
+      "s = never",
+      sim::assumed("longer than any finite RNR wait"));
   }
 };
 
 struct ScenarioConfig {
-  std::string description;
+  std::string description, teaches;
   std::uint64_t seed = 1;
   std::vector<HostConfig> hosts = std::vector<HostConfig>(2);
   FabricConfig fabric;
   std::vector<WorkloadConfig> workloads;
+  std::map<std::string, ProgramConfig> programs;
   RunConfig run;
   std::vector<ExpectationConfig> expect;
 
@@ -91,10 +98,12 @@ struct ScenarioConfig {
   static void fields(Self& c, V&& v) {
     const auto user = sim::assumed("given by the scenario");
     v("description", c.description, "one line: what the scenario shows", user);
+    v("teaches", c.teaches, "one line: what one learns from it", user);
     v("seed", c.seed, "seed of every random stream", sim::assumed("any"));
     v("hosts", c.hosts, "the machines", sim::assumed("two equal hosts"));
     v("fabric", c.fabric, "what connects them", sim::assumed("a direct cable"));
-    v("workloads", c.workloads, "programs that run at the same time", user);
+    v("workloads", c.workloads, "pairs of programs in the manner of perftest; all run at the same time", user);
+    v("programs", c.programs, "programs as lists of steps, by name; beside or instead of workloads", user);
     v("run", c.run, "limits of the run", sim::assumed("none"));
     v("expect", c.expect, "conditions that the result has to meet", user);
   }
@@ -102,10 +111,22 @@ struct ScenarioConfig {
   void check(F&& fail) const {
     if (hosts.size() != 2)
       fail("hosts", "back_to_back connects exactly two hosts, this scenario has " + std::to_string(hosts.size()));
-    if (workloads.empty()) fail("workloads", "at least one workload is needed");
+    if (workloads.empty() && programs.empty()) fail("workloads", "at least one workload or program is needed");
     for (std::size_t i = 0; i < hosts.size(); ++i)
       for (std::size_t j = i + 1; j < hosts.size(); ++j)
         if (host_name(i) == host_name(j)) fail("hosts", "two hosts are named \"" + host_name(i) + "\"");
+    for (const fabric::ImpairmentEventConfig& e : fabric.link.impairment.events) {
+      bool known = e.to.empty();
+      for (std::size_t i = 0; i < hosts.size(); ++i) known |= host_name(i) == e.to;
+      if (!known)
+        fail("fabric", "impairment of packets to \"" + e.to + "\": there is no such host; hosts are " + host_names());
+    }
+    for (const auto& [name, p] : programs) {
+      bool known = p.host.empty();
+      for (std::size_t i = 0; i < hosts.size(); ++i) known |= host_name(i) == p.host;
+      if (!known)
+        fail("programs", "program \"" + name + "\": there is no host \"" + p.host + "\"; hosts are " + host_names());
+    }
     for (const WorkloadConfig& w : workloads) {
       for (const std::string* end : {&w.client, &w.server}) {
         bool known = end->empty();

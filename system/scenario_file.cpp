@@ -156,11 +156,13 @@ void inherit_elements(ScenarioDocument& document, const DocumentRules& rules) {
   }
 }
 
+/// What one learns from a scenario, if it says so; else what it shows.
 std::string description_of(const fs::path& file) {
   sim::ConfigErrors ignored;
   const auto j = sim::load_json(file, ignored);
-  const sim::Json* d = j ? j->find("description") : nullptr;
-  return d != nullptr && d->is_string() ? d->string() : std::string{};
+  for (const char* key : {"teaches", "description"})
+    if (const sim::Json* d = j ? j->find(key) : nullptr; d != nullptr && d->is_string()) return d->string();
+  return {};
 }
 
 bool is_set_of(const std::string& assignment, std::string_view key) {

@@ -33,7 +33,8 @@ struct ScenarioDocument {
   std::vector<std::string> profiles;  ///< the scenario's profile, its base, that one's base, …
 };
 
-/// A file of the library: name as users write it, path, and its description (empty if it has none or cannot be read).
+/// A file of the library: name as users write it, path, and what it teaches or describes (empty if it does not say, or
+/// cannot be read).
 struct LibraryEntry {
   std::string name;
   std::filesystem::path path;

@@ -5,33 +5,10 @@
 #include <infiniband/verbs.h>
 
 #include "system/perftest_program.h"
+#include "system/verbs_names.h"
 
 namespace sys {
 namespace {
-
-std::string event_name(ibv_event_type t) {
-  static constexpr std::array<const char*, 20> kNames{"CQ_ERR",
-                                                      "QP_FATAL",
-                                                      "QP_REQ_ERR",
-                                                      "QP_ACCESS_ERR",
-                                                      "COMM_EST",
-                                                      "SQ_DRAINED",
-                                                      "PATH_MIG",
-                                                      "PATH_MIG_ERR",
-                                                      "DEVICE_FATAL",
-                                                      "PORT_ACTIVE",
-                                                      "PORT_ERR",
-                                                      "LID_CHANGE",
-                                                      "PKEY_CHANGE",
-                                                      "SM_CHANGE",
-                                                      "SRQ_ERR",
-                                                      "SRQ_LIMIT_REACHED",
-                                                      "QP_LAST_WQE_REACHED",
-                                                      "CLIENT_REREGISTER",
-                                                      "GID_CHANGE",
-                                                      "WQ_FATAL"};
-  return t < kNames.size() ? kNames[t] : "event " + std::to_string(t);
-}
 
 std::string event_object(const ibv_async_event& e) {
   switch (e.event_type) {
@@ -90,7 +67,7 @@ void Workload::watch_async_events(ibv_context* context, Process& process, Host& 
         ibv_async_event e{};
         while (ibv_get_async_event(context, &e) == 0) {
           async_events_.push_back(
-              {cpu::current().now(), host.config().name, event_name(e.event_type), event_object(e)});
+              {cpu::current().now(), host.config().name, std::string(sim::enum_name(e.event_type)), event_object(e)});
           ibv_ack_async_event(&e);
         }
       });

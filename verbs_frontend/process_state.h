@@ -9,11 +9,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cpu/thread.h"
 #include "kernel/syscalls.h"
 #include "sim/config.h"
 #include "sim/context.h"
+
+struct ibv_context;
 
 namespace kernel {
 class Process;
@@ -86,6 +89,8 @@ struct ProcessState {
   AccessTap* tap = nullptr;
   /// Devices that ibv_get_device_list has shown, by name; the library's own.
   std::map<std::string, std::shared_ptr<Device>> devices;
+  /// Devices that are open, in the order of opening.
+  std::vector<ibv_context*> contexts;
 
   /// Value of an environment variable, nullptr when unset.
   const char* getenv(std::string_view name) const {

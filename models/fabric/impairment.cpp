@@ -4,12 +4,44 @@
 // a link, after its Ethernet FCS would have been checked: a corrupted packet reaches the ICRC check of the receiver.
 #include "fabric/impairment.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace fabric {
+namespace {
+
+/// Answers of the responder by the last five bits of the opcode: READ responses, ACK, atomic ACK.
+PacketStream stream_of(std::uint8_t opcode) {
+  const unsigned operation = opcode & 0x1FU;
+  return operation >= 0x0D && operation <= 0x12 ? PacketStream::responses : PacketStream::requests;
+}
+
+bool overlap(const ImpairmentEventConfig& a, const ImpairmentEventConfig& b) {
+  const bool in_time = a.after < b.until && b.after < a.until;
+  return in_time && std::uint64_t{a.iter} < std::uint64_t{b.iter} + b.count &&
+         std::uint64_t{b.iter} < std::uint64_t{a.iter} + a.count;
+}
+
+}  // namespace
+
+std::vector<std::string> ImpairmentConfig::contradictions() const {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < events.size(); ++i)
+    for (std::size_t j = 0; j < events.size(); ++j) {
+      const ImpairmentEventConfig &a = events[i], &b = events[j];
+      if (i == j || a.type != ImpairmentType::drop || !a.selects_as(b) || !overlap(a, b)) continue;
+      if (b.type == ImpairmentType::drop && j < i) continue;  // told once
+      out.push_back("event " + std::to_string(i) + " loses the packet that event " + std::to_string(j) + " is to " +
+                    std::string(sim::enum_name(b.type)));
+    }
+  return out;
+}
 
 Impairment::Impairment(const ImpairmentConfig& config, sim::Rng rng) : rates_(config), rng_(rng) {
-  for (const ImpairmentEventConfig& e : config.events) events_.push_back({e, 0});
+  for (const ImpairmentEventConfig& e : config.events) {
+    events_.push_back({e, 0});
+    relative_ = relative_ || e.relative;
+  }
   rates_.events.clear();
 }
 
@@ -39,16 +71,35 @@ sim::Picos Impairment::random_time() {
   return {static_cast<std::int64_t>(scaled) + 1};
 }
 
-Impairment::Verdict Impairment::judge(const FrameId& id) {
+void Impairment::note(const FrameId& id) {
+  auto s = std::ranges::find(seen_, id.qpn, &Seen::qpn);
+  if (s == seen_.end()) s = seen_.insert(s, Seen{id.qpn, {}});
+  std::optional<std::uint32_t>& first = s->first[static_cast<std::size_t>(stream_of(id.opcode))];
+  if (!first) first = id.psn;
+}
+
+bool Impairment::matches(const ImpairmentEventConfig& c, const FrameId& id, sim::Picos now) const {
+  if (now < c.after || now >= c.until) return false;
+  if (!c.qpn && !c.psn && !c.opcode && !c.of) return true;
+  if (!id.roce || (c.opcode && *c.opcode != id.opcode)) return false;
+  const PacketStream stream = stream_of(id.opcode);
+  if (c.of && *c.of != stream) return false;
+  if (!c.relative) return (!c.qpn || *c.qpn == id.qpn) && (!c.psn || *c.psn == id.psn);
+  if (*c.qpn > seen_.size() || seen_[*c.qpn - 1].qpn != id.qpn) return false;
+  if (!c.psn) return true;
+  const std::uint32_t first = *seen_[*c.qpn - 1].first[static_cast<std::size_t>(stream)];
+  return stream == c.of.value_or(PacketStream::requests) && ((id.psn - first) & 0xFFFFFF) + 1 == *c.psn;
+}
+
+Impairment::Verdict Impairment::judge(const FrameId& id, sim::Picos now) {
   Verdict v;
+  if (relative_ && id.roce) note(id);
   for (Event& e : events_) {
     const ImpairmentEventConfig& c = e.config;
-    const bool selective = c.qpn || c.psn || c.opcode;
-    if ((selective && !id.roce) || (c.qpn && *c.qpn != id.qpn) || (c.psn && *c.psn != id.psn) ||
-        (c.opcode && *c.opcode != id.opcode))
-      continue;
+    if (!matches(c, id, now)) continue;
     ++e.seen;
-    if (e.seen >= c.iter && e.seen - c.iter < c.count) apply(v, c.type, c.time);
+    if (e.seen >= c.iter && e.seen - c.iter < c.count)
+      apply(v, c.type, c.time.value_or(ImpairmentEventConfig::kDefaultTime));
   }
   if (rates_.drop > 0 && rng_.chance(rates_.drop)) apply(v, ImpairmentType::drop, {});
   if (rates_.corrupt > 0 && rng_.chance(rates_.corrupt)) apply(v, ImpairmentType::corrupt, {});

@@ -53,7 +53,7 @@ void Link::send(PacketPtr packet) {
 
 void Link::send_impaired(PacketPtr packet) {
   const FrameId id = identify(*packet);
-  const Impairment::Verdict fate = impairment_->judge(id);
+  const Impairment::Verdict fate = impairment_->judge(id, context_.now());
   PacketPtr twin;
   if (fate.duplicate) {
     twin = packets_.make();

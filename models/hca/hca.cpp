@@ -123,4 +123,6 @@ Hca::Census Hca::census() const {
   return {d.qps.live(), d.cqs.live(), d.eqs.live(), d.mkeys.live(), d.pds.live(), d.srqs.live(), d.xrcds.live()};
 }
 
+Report Hca::report() const { return report_of(units_->device); }
+
 }  // namespace hca

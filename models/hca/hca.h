@@ -7,6 +7,7 @@
 
 #include "fabric/packet.h"
 #include "hca/hca_config.h"
+#include "hca/report.h"
 #include "pcie/endpoint.h"
 #include "sim/context.h"
 
@@ -40,6 +41,8 @@ class Hca : public sc_core::sc_module, public pcie::DeviceFunction, public fabri
   Census census() const;
   /// Copies the context of a QP as QUERY_QP returns it (prm::kQpcSize bytes), at once. False if there is none.
   bool read_qp(std::uint32_t qpn, std::span<std::byte> qpc) const;
+  /// What the queues hold and wait for.
+  Report report() const;
 
  private:
   void end_of_elaboration() override;

@@ -188,7 +188,7 @@ int Process::poll(std::span<PollFd> fds, sim::Picos timeout) {
       if (File* f = find(p.fd); f != nullptr && f->events != nullptr && (p.events & POLLIN) != 0)
         f->events->enlist(self);
     if (deadline != sim::kNever) kernel_.context().scheduler.at(deadline, &Process::on_timeout, &self, self.generation);
-    self.block("poll");
+    self.block(deadline == sim::kNever ? "poll" : "poll with a time limit");
   }
   leave();
   return ready;

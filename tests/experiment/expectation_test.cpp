@@ -37,6 +37,37 @@ std::string actual(const std::string& text) {
   return r.actual;
 }
 
+TEST(Expectation, AStarMakesAList) {
+  EXPECT_TRUE(met(R"({"at": "/async_events/*/type", "equals": ["CQ_ERR", "QP_FATAL"]})"));
+  EXPECT_FALSE(met(R"({"at": "/async_events/*/type", "equals": ["QP_FATAL", "CQ_ERR"]})"));
+  EXPECT_TRUE(met(R"({"at": "/workloads/*/wc_status/*", "equals": [4000]})"));
+  EXPECT_TRUE(met(R"({"at": "/workloads/0/wc_status/*", "equals": [4000]})"));
+  EXPECT_TRUE(met(R"({"at": "/async_events/*/nothing", "equals": []})"));
+  EXPECT_FALSE(met(R"({"at": "/verdict/*", "exists": true})"));
+}
+
+TEST(Expectation, WhereAndCountSpeakAboutLists) {
+  EXPECT_TRUE(met(R"({"at": "/async_events", "count": 2})"));
+  EXPECT_TRUE(met(R"({"at": "/async_events", "where": {"type": "CQ_ERR"}, "count": 1})"));
+  EXPECT_TRUE(met(R"({"at": "/async_events", "where": {"type": "CQ_ERR", "host": "b"}, "count": 0})"));
+  EXPECT_FALSE(met(R"({"at": "/async_events", "where": {"host": "a"}, "count": 2})"));
+  EXPECT_FALSE(met(R"({"at": "/verdict", "count": 0})"));
+  EXPECT_FALSE(met(R"({"at": "/nothing", "count": 0})"));
+  EXPECT_THAT(actual(R"({"at": "/async_events", "count": 3})"), HasSubstr("2 elements"));
+}
+
+TEST(Expectation, MinusAndDiffersFromCompareTwoValues) {
+  EXPECT_TRUE(met(R"({"at": "/workloads/0/messages", "minus": "/counters/a~1b", "equals": 3997})"));
+  EXPECT_FALSE(met(R"({"at": "/workloads/0/messages", "minus": "/verdict", "at_least": 0})"));
+  EXPECT_TRUE(met(R"({"at": "/workloads/0/messages", "differs_from": "/counters/a~1b"})"));
+  EXPECT_FALSE(met(R"({"at": "/workloads/0/messages", "differs_from": "/workloads/0/wc_status/SUCCESS"})"));
+  std::string mistakes;
+  bound(R"({"at": "/a", "minus": "b", "equals": 1})", &mistakes);
+  EXPECT_THAT(mistakes, HasSubstr("expect.0.minus"));
+  bound(R"({"at": "/a", "where": 3, "count": 1})", &mistakes);
+  EXPECT_THAT(mistakes, HasSubstr("expect.0.where"));
+}
+
 TEST(Expectation, EveryOperatorHoldsAndFails) {
   EXPECT_TRUE(met(R"({"at": "/workloads/0/wc_status/SUCCESS", "equals": 4000})"));
   EXPECT_TRUE(met(R"({"at": "/workloads/0/wc_status/SUCCESS", "equals": 4000.0})"));

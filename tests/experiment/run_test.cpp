@@ -189,7 +189,8 @@ TEST(Run, ADeadlockExitsFourUnlessExpected) {
   EXPECT_EQ(r.verdict, Verdict::deadlock);
   EXPECT_EQ(r.workloads[0].messages, 11u);
   EXPECT_EQ(experiment::exit_code(r), 4);
-  EXPECT_THAT(experiment::to_table(r), HasSubstr("waiting           sender waits for nothing"));
+  EXPECT_THAT(experiment::to_table(r),
+              HasSubstr("waiting           no event is left\n                    sender waits for nothing"));
   r.expectations.push_back({"/verdict", "\"deadlock\"", "\"deadlock\"", "", true});
   EXPECT_EQ(experiment::exit_code(r), 0);
 }

@@ -26,8 +26,8 @@ struct Receiver : sc_core::sc_module, PacketSink {
   std::vector<std::pair<sim::Picos, PacketPtr>> arrivals;
 };
 
-/// A SEND ONLY of `length` bytes 0, 1, 2, … to QPN 0x77 with that PSN.
-inline void fill(Packet& p, sim::Context& context, std::uint32_t psn, std::uint32_t length) {
+/// A SEND ONLY of `length` bytes 0, 1, 2, … to a QP with that PSN.
+inline void fill(Packet& p, sim::Context& context, std::uint32_t psn, std::uint32_t length, std::uint32_t qpn = 0x77) {
   hca::wire::Path path;
   path.source = hca::wire::ipv4_gid(10, 0, 0, 1);
   path.destination = hca::wire::ipv4_gid(10, 0, 0, 2);
@@ -37,7 +37,7 @@ inline void fill(Packet& p, sim::Context& context, std::uint32_t psn, std::uint3
   for (std::uint32_t i = 0; i < length; ++i) p.payload.data()[i] = static_cast<std::byte>(i);
   hca::wire::Headers h;
   h.bth.opcode = hca::wire::kSendOnly;
-  h.bth.dest_qpn = 0x77;
+  h.bth.dest_qpn = qpn;
   h.bth.psn = hca::Psn(psn);
   frame.build(p, h);
 }

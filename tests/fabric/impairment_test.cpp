@@ -28,6 +28,11 @@ struct Bench {
     fill(*p, context, psn, length);
     link.send(std::move(p));
   }
+  void send_to(std::uint32_t qpn, std::uint32_t psn) {
+    PacketPtr p = link.make_packet();
+    fill(*p, context, psn, 100, qpn);
+    link.send(std::move(p));
+  }
   std::uint64_t count(const char* what) { return context.stats.counter(std::string("fabric.a_to_b.") + what).value; }
   sim::Context context;
   Link link;
@@ -151,6 +156,81 @@ TEST(Impairment, reorder_lets_the_packets_behind_overtake) {
   run(b.context);
   EXPECT_EQ(b.far.psns(), (std::vector<std::uint32_t>{1, 0, 2}));  // 14.56 ns apart
   EXPECT_EQ(b.far.arrivals[1].first, b.link.flight_time(158) + 20_ns);
+}
+
+TEST(Impairment, relative_numbers_count_qps_in_their_order_and_psns_from_the_first) {
+  ImpairmentConfig c;
+  c.events.resize(2);
+  c.events[0].relative = c.events[1].relative = true;
+  c.events[0].qpn = 2;
+  c.events[0].psn = 1;
+  c.events[1].qpn = 1;
+  c.events[1].psn = 3;
+  Bench b(c);
+  for (const std::uint32_t psn : {0xFFFFFEU, 0xFFFFFFU, 0U, 1U}) b.send(psn);  // the third is dropped
+  b.send_to(0x78, 70);                                                         // and the first of the second QP
+  b.send_to(0x78, 71);
+  run(b.context);
+  EXPECT_EQ(b.far.psns(), (std::vector<std::uint32_t>{0xFFFFFE, 0xFFFFFF, 1, 71}));
+}
+
+TEST(Impairment, answers_to_a_qp_have_psns_of_their_own) {
+  for (const bool answers : {false, true}) {
+    ImpairmentConfig c;
+    c.events.emplace_back();
+    c.events[0].relative = true;
+    c.events[0].qpn = 1;
+    c.events[0].psn = 2;
+    if (answers) c.events[0].of = PacketStream::responses;
+    Impairment i(c, sim::Rng(1, "test"));
+    const auto lost = [&](std::uint8_t opcode, std::uint32_t psn) {
+      return i.judge({true, 42, opcode, 0x77, psn}, Picos{0}).drop;
+    };
+    EXPECT_FALSE(lost(hca::wire::kSendOnly, 100));
+    EXPECT_FALSE(lost(hca::wire::kAcknowledge, 500));
+    EXPECT_EQ(lost(hca::wire::kSendOnly, 101), !answers);
+    EXPECT_EQ(lost(hca::wire::kAcknowledge, 501), answers);
+  }
+}
+
+TEST(Impairment, events_may_be_bound_to_a_time) {
+  ImpairmentConfig c;
+  c.events.emplace_back();
+  c.events[0].after = 1_us;
+  c.events[0].until = 2_us;
+  c.events[0].count = 10;
+  Impairment i(c, sim::Rng(1, "test"));
+  std::vector<bool> lost;
+  for (const Picos t : {999_ns, 1_us, 1999_ns, 2_us}) lost.push_back(i.judge({}, t).drop);
+  EXPECT_EQ(lost, (std::vector<bool>{false, true, true, false}));
+}
+
+TEST(Impairment, contradictions_are_refused) {
+  const auto mistakes = [](const ImpairmentConfig& c) {
+    std::vector<std::string> out;
+    const auto fail = [&](std::string_view field, const std::string&) { out.emplace_back(field); };
+    for (const ImpairmentEventConfig& e : c.events) e.check(fail);
+    c.check(fail);
+    return out;
+  };
+  ImpairmentConfig c = one(ImpairmentType::drop, 5);
+  EXPECT_TRUE(mistakes(c).empty());
+  c.events.push_back(c.events[0]);
+  c.events[1].type = ImpairmentType::duplicate;
+  EXPECT_EQ(mistakes(c), (std::vector<std::string>{"events"}));
+  c.events[1].iter = 2;  // the retransmission
+  EXPECT_TRUE(mistakes(c).empty());
+  c.events[0].time = 1_us;
+  EXPECT_EQ(mistakes(c), (std::vector<std::string>{"time"}));
+  c = one(ImpairmentType::drop, 0);
+  c.events[0].qpn.reset();
+  c.events[0].relative = true;
+  c.events[0].after = c.events[0].until = 1_us;
+  EXPECT_EQ(mistakes(c), (std::vector<std::string>{"relative", "psn", "until"}));
+  c = {};
+  c.drop = 1;
+  c.delay = 0.5;
+  EXPECT_EQ(mistakes(c), (std::vector<std::string>{"drop"}));
 }
 
 TEST(Impairment, rates_are_met_and_depend_on_the_seed_alone) {

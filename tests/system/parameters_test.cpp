@@ -169,6 +169,15 @@ std::vector<Named> scenarios() {
   event.type = fabric::ImpairmentType::delay;
   s.fabric.link.impairment.events = {event};
   all.push_back({"inline", s});
+  event = {};
+  event.relative = true;
+  event.qpn = 1;
+  event.psn = 2;
+  event.type = fabric::ImpairmentType::delay;
+  s.fabric.link.impairment.events = {event};
+  all.push_back({"relative", s});
+  s.fabric.link.impairment.events[0].after = 2_s;
+  all.push_back({"later_than_all", s});
   s = one_workload(Op::read_lat, 4096, 6);
   s.workloads[0].mtu = 1024;
   all.push_back({"read", s});
@@ -448,6 +457,7 @@ const std::map<std::string, std::string> kExempt{
     {"hosts.pcie.root_port_credits.completion_headers", "one register read at a time; tests/pcie"},
     {"hosts.pcie.root_port_credits.completion_data", "one register read at a time; tests/pcie"},
     {"hosts.pcie.endpoint_credits.non_posted_headers", "one register read at a time; tests/pcie"},
+    {"run.stall_limit", "of experiment::run; tests/experiment/programs_test.cpp"},
     {"workloads.verify", "only a bug of the simulator corrupts bytes"},
 };
 

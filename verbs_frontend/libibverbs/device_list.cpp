@@ -124,6 +124,7 @@ struct ibv_context* ibv_open_device(struct ibv_device* device) {
     k.close(fd);
     return verbs::fail(error);
   }
+  process().contexts.push_back(&c->vctx.context);
   return &c->vctx.context;
 }
 
@@ -132,6 +133,7 @@ int ibv_close_device(struct ibv_context* context) {
   kernel::Syscalls& k = *c.syscalls;
   const int async_fd = context->async_fd, cmd_fd = context->cmd_fd;
   const verbs_ex_private* priv = c.vctx.priv;
+  std::erase(process().contexts, context);
   c.ops->close(context);
   delete priv;
   if (async_fd >= 0) k.close(async_fd);
