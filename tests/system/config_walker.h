@@ -15,8 +15,6 @@
 
 namespace sys::test {
 
-using namespace sim::literals;
-
 template <class T>
 concept Struct = requires(T& t) {
   T::fields(t, [](auto&&...) {});
