@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "kernel/syscalls.h"
-#include "tests/system/parameter_probe.h"
 #include "tests/system/config_walker.h"
+#include "tests/system/parameter_probe.h"
 #include "tests/system/run_workload.h"
 #include "verbs_frontend/process_state.h"
 
