@@ -3,8 +3,11 @@
 // interval is occupancy (how often a pipeline can start), a latency is how long one item takes through it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "hca/transport/transport_config.h"
 #include "sim/config.h"
@@ -49,6 +52,48 @@ struct CapabilityConfig {
     v("vendor_part_id", c.vendor_part_id, "PCI device id; perftest picks defaults by it", p, sim::Range{1, 65535});
     v("node_guid", c.node_guid, "node GUID, 0 = derived from the host number", sim::assumed("no meaning on RoCE"));
     v("fw_version", c.fw_version, "firmware version, major.minor.sub", sim::assumed("a release of the modelled part"));
+  }
+};
+
+/// Status of a LOCAL_INV that is refused.
+enum class InvalidateError : std::uint8_t { bind, qp_operation };
+/// Answer to a SEND with invalidate whose key names no window of the QP.
+enum class BadRemoteInvalidate : std::uint8_t { nak, acknowledge };
+
+}  // namespace hca
+
+template <>
+struct sim::EnumNames<hca::InvalidateError> {
+  static constexpr std::array<std::pair<hca::InvalidateError, std::string_view>, 2> values{
+      {{hca::InvalidateError::bind, "bind"}, {hca::InvalidateError::qp_operation, "qp_operation"}}};
+};
+template <>
+struct sim::EnumNames<hca::BadRemoteInvalidate> {
+  static constexpr std::array<std::pair<hca::BadRemoteInvalidate, std::string_view>, 2> values{
+      {{hca::BadRemoteInvalidate::nak, "nak"}, {hca::BadRemoteInvalidate::acknowledge, "acknowledge"}}};
+};
+
+namespace hca {
+
+/// Memory keys and windows.
+struct KeyConfig {
+  sim::Picos umr_execute{150'000};
+  InvalidateError invalidate_error = InvalidateError::bind;
+  BadRemoteInvalidate bad_remote_invalidate = BadRemoteInvalidate::nak;
+  bool bound_region_is_busy = true;
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    v("umr_execute", c.umr_execute, "from the look-up of the keys of a bind or invalidate to the key being changed",
+      sim::assumed("an update of the key context behind the pipeline"));
+    v("invalidate_error", c.invalidate_error, "status of a LOCAL_INV that is refused: MW_BIND_ERR or LOC_QP_OP_ERR",
+      sim::assumed("the device sees the same WQE as for the bind of length 0"));
+    v("bad_remote_invalidate", c.bad_remote_invalidate,
+      "a SEND with invalidate of an unknown key earns a remote access NAK, or is acknowledged; the receive fails",
+      sim::assumed("devices differ"));
+    v("bound_region_is_busy", c.bound_region_is_busy,
+      "a region to which a window is bound cannot be deregistered (EBUSY); otherwise the window faults from then on",
+      sim::assumed("man page of ibv_dereg_mr"));
   }
 };
 
@@ -210,6 +255,7 @@ struct CompletionConfig {
 
 struct HcaConfig {
   CapabilityConfig caps;
+  KeyConfig keys;
   UarConfig uar;
   CommandConfig command;
   ContextConfig context;
@@ -223,6 +269,7 @@ struct HcaConfig {
   static void fields(Self& c, V&& v) {
     const auto part = sim::spec("block of the HCA");
     v("caps", c.caps, "capabilities reported to software", part);
+    v("keys", c.keys, "memory keys and windows", part);
     v("uar", c.uar, "doorbells and BlueFlame", part);
     v("command", c.command, "command interface", part);
     v("context", c.context, "context caches", part);

@@ -158,7 +158,7 @@ inline constexpr std::size_t kMailboxStride = 1024;  ///< mailboxes are aligned 
 enum Opcode : std::uint16_t {
   kQueryHcaCap = 0x100, kInitHca = 0x102, kTeardownHca = 0x103, kEnableHca = 0x104, kDisableHca = 0x105,
   kQueryPages = 0x107, kManagePages = 0x108, kQueryIssi = 0x10a, kSetIssi = 0x10b,
-  kCreateMkey = 0x200, kQueryMkey = 0x201, kDestroyMkey = 0x202,
+  kCreateMkey = 0x200, kQueryMkey = 0x201, kDestroyMkey = 0x202, kQuerySpecialContexts = 0x203,
   kCreateEq = 0x301, kDestroyEq = 0x302, kQueryEq = 0x303,
   kCreateCq = 0x400, kDestroyCq = 0x401, kQueryCq = 0x402, kModifyCq = 0x403,
   kCreateQp = 0x500, kDestroyQp = 0x501, kRst2Init = 0x502, kInit2Rtr = 0x503, kRtr2Rts = 0x504, kRts2Rts = 0x505,
@@ -203,6 +203,7 @@ inline constexpr Field kCapMaxWqeSzRq{0x50, 0, 16};
 inline constexpr Field kCapLogMaxPd{0x60, 0, 5}, kCapLogMaxXrcd{0x60, 16, 5};  ///< no domains: no XRC
 inline constexpr Field kCapNumPorts{0x64, 0, 8};
 inline constexpr Field kCapAtomic{0x68, 0, 1}, kCapIgnoreOverrun{0x68, 1, 1}, kCapModeration{0x68, 2, 1};
+inline constexpr Field kCapDumpFillMkey{0x68, 3, 1};
 inline constexpr Field kCapVendorPartId{0x6c, 0, 16};
 inline constexpr Field kCapFwRevMajor{0x70, 16, 16}, kCapFwRevMinor{0x70, 0, 16}, kCapFwRevSub{0x74, 0, 16};
 inline constexpr std::size_t kCapNodeGuid = 0x78;        ///< be64
@@ -239,8 +240,10 @@ inline constexpr std::uint32_t kEqStateArmed = 0x9, kEqStateFired = 0xa;
 
 // Completion queue: context at byte 16 of CREATE_CQ, page list at 272. MODIFY_CQ: cqn @8, field select @12, context @16, pages @272.
 inline constexpr std::size_t kCqcOffset = 16, kCqcSize = 64, kCreateCqPas = 272;
-inline constexpr Field kCqcStatus{0, 28, 4}, kCqcCqeSize{0, 21, 3}, kCqcOi{0, 17, 1}, kCqcPeriodMode{0, 15, 2},
-    kCqcState{0, 8, 4};
+inline constexpr Field kCqcStatus{0, 28, 4}, kCqcCqeSize{0, 21, 3}, kCqcSolicitedBreaks{0, 18, 1}, kCqcOi{0, 17, 1},
+    kCqcPeriodMode{0, 15, 2}, kCqcState{0, 8, 4};
+inline constexpr std::uint32_t kCqeSize64 = 0, kCqeSize128 = 1;
+inline constexpr std::uint32_t kCqPeriodFromEqe = 0, kCqPeriodFromCqe = 1;
 inline constexpr Field kCqcPageOffset{8, 6, 6};  ///< in units of 64 bytes
 inline constexpr Field kCqcLogSize{12, 24, 5}, kCqcUarPage{12, 0, 24};
 inline constexpr Field kCqcPeriod{16, 16, 12}, kCqcMaxCount{16, 0, 16};
@@ -250,6 +253,7 @@ inline constexpr Field kCqcConsumer{40, 0, 24}, kCqcProducer{44, 0, 24};
 inline constexpr std::size_t kCqcDbrAddr = 56;  ///< be64 bus address of the doorbell record
 inline constexpr Field kModifyCqSelect{12, 0, 32};
 inline constexpr std::uint32_t kModifyCqPeriod = 1U << 0, kModifyCqCount = 1U << 1;
+inline constexpr std::uint16_t kModifyCqResize = 1;  ///< op_mod: a new buffer, of the context's size and page list
 inline constexpr std::uint32_t kCqStatusOk = 0, kCqStatusOverflow = 9, kCqStatusWriteFail = 10;
 inline constexpr std::uint32_t kCqStateSolicitedArmed = 0x6, kCqStateArmed = 0x9, kCqStateFired = 0xa;
 
@@ -257,10 +261,11 @@ inline constexpr std::uint32_t kCqStateSolicitedArmed = 0x6, kCqStateArmed = 0x9
 // Output: mkey index @8. The caller chooses the low 8 bits of the key (kMkcVariant).
 inline constexpr std::size_t kMkcOffset = 16, kMkcSize = 64, kCreateMkeyPas = 272;
 inline constexpr Field kCreateMkeyTranslations{96, 0, 32};
-inline constexpr Field kMkcFree{0, 30, 1}, kMkcRelaxedRead{0, 22, 1}, kMkcRelaxedWrite{0, 21, 1}, kMkcAtomic{0, 14, 1},
-    kMkcRw{0, 13, 1}, kMkcRr{0, 12, 1}, kMkcLw{0, 11, 1}, kMkcLr{0, 10, 1}, kMkcAccessMode{0, 8, 2};
+inline constexpr Field kMkcFree{0, 30, 1}, kMkcRelaxedRead{0, 22, 1}, kMkcRelaxedWrite{0, 21, 1}, kMkcUmr{0, 15, 1},
+    kMkcAtomic{0, 14, 1}, kMkcRw{0, 13, 1}, kMkcRr{0, 12, 1}, kMkcLw{0, 11, 1}, kMkcLr{0, 10, 1},
+    kMkcAccessMode{0, 8, 2};
 inline constexpr Field kMkcQpn{4, 8, 24}, kMkcVariant{4, 0, 8};
-inline constexpr Field kMkcLength64{12, 31, 1}, kMkcPd{12, 0, 24};
+inline constexpr Field kMkcLength64{12, 31, 1}, kMkcRemoteInvalidate{12, 24, 1}, kMkcPd{12, 0, 24};
 inline constexpr std::size_t kMkcStart = 16, kMkcLen = 24;  ///< be64
 inline constexpr Field kMkcTranslations{52, 0, 32};
 inline constexpr Field kMkcLogPageSize{60, 0, 5};
@@ -302,6 +307,9 @@ inline constexpr Field kQpcQkey{168, 0, 32};
 inline constexpr Field kQpcRqType{172, 24, 3}, kQpcSrqn{172, 0, 24};
 inline constexpr Field kQpcRmsn{176, 0, 24}, kQpcHwSqCounter{180, 16, 16}, kQpcSwSqCounter{180, 0, 16};
 inline constexpr Field kQpcHwRqCounter{184, 0, 32}, kQpcSwRqCounter{188, 0, 32};
+/// Scatter-to-CQE of READ and atomic results, and of received messages.
+inline constexpr Field kQpcCsReq{196, 8, 8}, kQpcCsRes{196, 0, 8};
+inline constexpr std::uint32_t kCsReqData32 = 0x11, kCsReqData64 = 0x22, kCsResData32 = 0x1, kCsResData64 = 0x2;
 
 // clang-format off
 enum QpcState : std::uint32_t {
@@ -341,8 +349,25 @@ inline constexpr std::uint32_t kSrqHeadSize = 16, kSrqNextIndex = 2;
 // Keys and WQEs --------------------------------------------------------------------------------------------------------
 
 inline constexpr std::uint32_t kInvalidLkey = 0x100;  ///< ends a receive WQE's segment list
+inline constexpr std::uint32_t kNullMkey = 0x200;  ///< reads as zeros, drops what is written (QUERY_SPECIAL_CONTEXTS)
+inline constexpr Field kSpecialDumpFillMkey{8, 0, 32}, kSpecialNullMkey{16, 0, 32};
 inline constexpr std::uint32_t kWqebb = 64, kDs = 16;
 inline constexpr std::uint32_t kInlineFlag = 0x80000000;
+
+// UMR WQE: control, UMR control (48 bytes), memory key context (64), KLM entries (S-WQE-12). Bits of UMR control byte 0 and
+// of the mask of context fields that the WQE changes.
+inline constexpr std::size_t kUmrCtrl = 16, kUmrContext = 64, kUmrKlm = 128;
+inline constexpr std::uint8_t kUmrInline = 0x80, kUmrCheckFree = 0x20, kUmrTranslationOffset = 0x10,
+                              kUmrCheckQpn = 0x08;
+inline constexpr Field kUmrKlmOctowords{kUmrCtrl + 4, 16, 16};
+inline constexpr std::size_t kUmrMask = kUmrCtrl + 8;  ///< be64
+inline constexpr std::uint64_t kUmrMaskLen = 1ULL << 0, kUmrMaskStart = 1ULL << 6, kUmrMaskKey = 1ULL << 13,
+                               kUmrMaskQpn = 1ULL << 14, kUmrMaskLocalWrite = 1ULL << 18,
+                               kUmrMaskRemoteRead = 1ULL << 19, kUmrMaskRemoteWrite = 1ULL << 20,
+                               kUmrMaskAtomic = 1ULL << 21, kUmrMaskFree = 1ULL << 29;
+/// KLM entry: a piece of another key. 16 bytes.
+inline constexpr std::size_t kKlmSize = 16, kKlmAddress = 8;  ///< be64 address at 8
+inline constexpr Field kKlmBytes{0, 0, 32}, kKlmKey{4, 0, 32};
 
 /// Error syndromes of CQEs (byte 55).
 // clang-format off

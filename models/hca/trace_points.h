@@ -17,6 +17,7 @@ inline constexpr Point rq_wqe_fetch{"hca.rq_wqe_fetch", Category::hca, Kind::spa
 inline constexpr Point srq_wqe_fetch{"hca.srq_wqe_fetch", Category::hca, Kind::span, {"srqn", "wqe", "count"}};
 inline constexpr Point srq_limit{"hca.srq_limit", Category::hca, Kind::instant, {"srqn", "wqes"}};
 inline constexpr Point wqe{"hca.wqe", Category::hca, Kind::span, {"qpn", "wqe", "opcode", "bytes"}};
+inline constexpr Point umr{"hca.umr", Category::hca, Kind::span, {"qpn", "key", "done"}};
 inline constexpr Point translate{"hca.translate", Category::hca, Kind::span, {"key", "va", "bytes"}};
 inline constexpr Point context_fill{"hca.context_fill", Category::hca, Kind::span, {"table", "index"}};
 inline constexpr Point atomic{"hca.atomic", Category::hca, Kind::span, {"address", "compare_swap"}};

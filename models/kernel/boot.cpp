@@ -125,6 +125,7 @@ int Kernel::query_caps() {
   caps_.blue_flame = cap(prm::kCapBf) != 0;
   caps_.atomic = cap(prm::kCapAtomic) != 0;
   caps_.ignore_overrun = cap(prm::kCapIgnoreOverrun) != 0;
+  caps_.dump_fill_mkey = cap(prm::kCapDumpFillMkey) != 0;
   caps_.moderation = cap(prm::kCapModeration) != 0;
   caps_.node_guid = prm::get64(c.out.data(), prm::kCapOffset + prm::kCapNodeGuid);
   caps_.mac = prm::get64(c.out.data(), prm::kCapOffset + prm::kCapMac) & 0xffff'ffff'ffffULL;

@@ -202,6 +202,7 @@ void Kernel::dispatch_async(const prm::Eqe& eqe, sim::trace::Cause cause) {
 // Memory and addresses ------------------------------------------------------------------------------------------------------
 
 int Kernel::acquire(memory::AddressSpace& user, memory::Va start, std::uint64_t length, UserRegion& region) {
+  if (config_.driver.memlock_limit.n == 0) return -EPERM;
   if (length == 0 || start.v + length < start.v || start.v + length + memory::kPageSize < start.v) return -EINVAL;
   const std::uint64_t pages = ((start + (length - 1)).page() - start.page()) / memory::kPageSize + 1;
   if ((user.pinned_pages() + pages) * memory::kPageSize > config_.driver.memlock_limit.n) return -ENOMEM;

@@ -53,7 +53,7 @@ struct DeviceCaps {
                 max_wqe_sz_rq = 0;
   std::uint32_t vendor_part_id = 0, fw_major = 0, fw_minor = 0, fw_sub = 0, comp_vectors = 0, max_port_mtu = 0;
   std::uint32_t log_max_mcg = 0, max_qp_mcg = 0;
-  bool blue_flame = false, atomic = false, ignore_overrun = false, moderation = false;
+  bool blue_flame = false, atomic = false, ignore_overrun = false, moderation = false, dump_fill_mkey = false;
   std::uint64_t node_guid = 0;
   Mac mac = 0;
 };
@@ -97,6 +97,8 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   Eq& async_eq() { return *async_eq_; }
   Eq& command_eq() { return *command_eq_; }
   std::uint8_t active_mtu() const;
+  /// Low byte of the next memory key: keys of one index differ in it, so that stale ones fail (S-MR-4).
+  std::uint8_t next_key_variant() { return ++key_variant_; }
   /// MAC address of a destination GID; 0 after -errno in `error` (S-ROCE-6). Waits as neighbour discovery does.
   Mac resolve(const Gid& gid, int& error);
   sim::Counter& counter(const std::string& name);
@@ -172,6 +174,7 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   std::vector<EventFile*> contexts_;
   sim::trace::Source trace_;
   sim::Semaphore async_order_{1};
+  std::uint8_t key_variant_ = 0;
   bool ready_ = false;
   sim::Picos ready_at_{0};
   std::vector<std::pair<void (*)(void*), void*>> on_ready_;

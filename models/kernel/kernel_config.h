@@ -2,8 +2,11 @@
 // Costs, sizes and policies of a host's kernel. Each duration is charged at exactly one place, named in its description.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "sim/config.h"
 #include "sim/units.h"
@@ -77,6 +80,19 @@ struct SyscallConfig {
   }
 };
 
+/// From what the moderation period of a CQ counts.
+enum class CqPeriodMode : std::uint8_t { event, cqe };
+
+}  // namespace kernel
+
+template <>
+struct sim::EnumNames<kernel::CqPeriodMode> {
+  static constexpr std::array<std::pair<kernel::CqPeriodMode, std::string_view>, 2> values{
+      {{kernel::CqPeriodMode::event, "event"}, {kernel::CqPeriodMode::cqe, "cqe"}}};
+};
+
+namespace kernel {
+
 struct DriverConfig {
   sim::Picos pin_page{100'000};
   sim::Picos dma_map_page{60'000};
@@ -96,6 +112,8 @@ struct DriverConfig {
   sim::Bytes memlock_limit{1ULL << 40};
   bool privileged = true;
   bool mlx5_no_sqd = false;
+  CqPeriodMode cq_period_mode = CqPeriodMode::event;
+  bool solicited_breaks_moderation = false;
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
@@ -136,6 +154,11 @@ struct DriverConfig {
     v("mlx5_no_sqd", c.mlx5_no_sqd,
       "as the real driver, refuse to move a QP into SQD; otherwise SQD works as the InfiniBand specification says",
       sim::spec("InfiniBand QP states"));
+    v("cq_period_mode", c.cq_period_mode,
+      "the moderation period of a CQ starts with its last event, or the arm behind it, or anew with each CQE",
+      sim::spec("mlx5 driver: from the event for CQs of programs"));
+    v("solicited_breaks_moderation", c.solicited_breaks_moderation,
+      "a solicited CQE makes an event at once, whatever the moderation", sim::spec("mlx5 driver: not set"));
   }
 };
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts and object commands of the mlx5 driver. Values that verbs do not carry are those of mlx5_ib: keys usable by any
-// QP, 4 KiB pages, one EQ per completion vector. Source: hca/prm.h for layouts, mlx5_ib for the values.
+// QP, the largest page that fits, one EQ per completion vector. Source: hca/prm.h for layouts, mlx5_ib for the values.
 #include "kernel/mlx5_commands.h"
 
 #include <infiniband/verbs.h>
+
+#include <algorithm>
+#include <bit>
 
 namespace kernel {
 
@@ -41,7 +44,35 @@ int alloc_pd(CommandInterface& c, std::uint32_t& pdn) {
 }
 int dealloc_pd(CommandInterface& c, std::uint32_t pdn) { return on_object(c, prm::kDeallocPd, pdn); }
 
-int create_mkey(CommandInterface& c, const MkeyParams& p, const DmaMapping& pages, std::uint32_t& key) {
+namespace {
+constexpr unsigned kMaxPageShift = 31;  // what the context can say
+
+/// The largest page by which the region can be translated: inside it, addresses and DMA addresses have the same low bits,
+/// and no piece of the DMA mapping ends within it (S-MR-9).
+unsigned page_shift(std::uint64_t start, std::uint64_t length, const DmaMapping& m) {
+  const std::uint64_t first = start & ~(memory::kPageSize - 1);
+  std::uint64_t differ = first ^ m.pages.front().v;
+  for (std::size_t i = 1; i < m.pages.size(); ++i)
+    if (m.pages[i].v != m.pages[i - 1].v + memory::kPageSize) differ |= (first + i * memory::kPageSize) | m.pages[i].v;
+  const auto agree = static_cast<unsigned>(std::countr_zero(differ | 1ULL << kMaxPageShift));
+  const unsigned enough = std::max<unsigned>(memory::kPageShift, static_cast<unsigned>(std::bit_width(length - 1)));
+  return std::min(agree, enough);
+}
+
+/// DMA addresses of the pages of 1 << shift bytes that cover the region. The first may begin before it.
+DmaMapping in_pages(std::uint64_t start, std::uint64_t length, const DmaMapping& m, unsigned shift) {
+  const std::uint64_t page = 1ULL << shift, base = start & ~(page - 1), first = start & ~(memory::kPageSize - 1);
+  DmaMapping out;
+  out.pages.push_back({m.pages.front().v - (first - base)});
+  for (std::uint64_t at = base + page; at < start + length; at += page)
+    out.pages.push_back(m.pages[(at - first) / memory::kPageSize]);
+  return out;
+}
+}  // namespace
+
+int create_mkey(CommandInterface& c, const MkeyParams& p, const DmaMapping& mapping, std::uint32_t& key) {
+  const unsigned shift = page_shift(p.start, p.length, mapping);
+  const DmaMapping pages = in_pages(p.start, p.length, mapping, shift);
   const auto n = static_cast<std::uint32_t>(pages.pages.size());
   const std::uint32_t octwords = (n + 1) / 2;
   Command cmd(prm::kCreateMkey, prm::kCreateMkeyPas + std::size_t{octwords} * 16, kShort);
@@ -49,6 +80,7 @@ int create_mkey(CommandInterface& c, const MkeyParams& p, const DmaMapping& page
   const auto has = [&](std::uint32_t bit) { return (p.access & bit) != 0 ? 1U : 0U; };
   mkc(prm::kMkcRelaxedRead, has(IBV_ACCESS_RELAXED_ORDERING));
   mkc(prm::kMkcRelaxedWrite, has(IBV_ACCESS_RELAXED_ORDERING));
+  mkc(prm::kMkcUmr, has(IBV_ACCESS_MW_BIND));
   mkc(prm::kMkcAtomic, has(IBV_ACCESS_REMOTE_ATOMIC));
   mkc(prm::kMkcRw, has(IBV_ACCESS_REMOTE_WRITE));
   mkc(prm::kMkcRr, has(IBV_ACCESS_REMOTE_READ));
@@ -61,7 +93,7 @@ int create_mkey(CommandInterface& c, const MkeyParams& p, const DmaMapping& page
   cmd.set64(prm::kMkcOffset + prm::kMkcStart, p.start);
   cmd.set64(prm::kMkcOffset + prm::kMkcLen, p.length);
   mkc(prm::kMkcTranslations, octwords);
-  mkc(prm::kMkcLogPageSize, memory::kPageShift);
+  mkc(prm::kMkcLogPageSize, shift);
   cmd.set(prm::kCreateMkeyTranslations, octwords);
   put_pages(cmd, prm::kCreateMkeyPas, pages);
   std::uint32_t index = 0;
@@ -69,13 +101,40 @@ int create_mkey(CommandInterface& c, const MkeyParams& p, const DmaMapping& page
   if (error == 0) key = index << 8 | p.variant;
   return error;
 }
+int create_window_key(CommandInterface& c, std::uint32_t pdn, bool type_2, std::uint8_t variant, std::uint32_t& key) {
+  constexpr std::uint32_t kEntries = 4;  // as many as a bind WQE carries, padding included
+  Command cmd(prm::kCreateMkey, prm::kCreateMkeyPas, kShort);
+  const auto mkc = [&](prm::Field f, std::uint32_t v) { cmd.set(f, v, prm::kMkcOffset); };
+  mkc(prm::kMkcFree, 1);
+  mkc(prm::kMkcUmr, 1);
+  mkc(prm::kMkcLr, 1);
+  mkc(prm::kMkcAccessMode, prm::kMkcModeKlm);
+  mkc(prm::kMkcQpn, 0xffffff);
+  mkc(prm::kMkcVariant, variant);
+  mkc(prm::kMkcRemoteInvalidate, type_2 ? 1 : 0);
+  mkc(prm::kMkcPd, pdn);
+  mkc(prm::kMkcTranslations, kEntries);
+  std::uint32_t index = 0;
+  const int error = run_for_number(c, cmd, index);
+  if (error == 0) key = index << 8 | variant;
+  return error;
+}
 int destroy_mkey(CommandInterface& c, std::uint32_t key) { return on_object(c, prm::kDestroyMkey, key >> 8); }
+
+int query_null_key(CommandInterface& c, std::uint32_t& key) {
+  Command cmd(prm::kQuerySpecialContexts, kShort, 32);
+  const int error = c.execute(cmd);
+  if (error == 0) key = cmd.get(prm::kSpecialDumpFillMkey);
+  return error;
+}
 
 int create_cq(CommandInterface& c, const CqParams& p, const DmaMapping& pages, std::uint32_t& cqn) {
   Command cmd(prm::kCreateCq, prm::kCreateCqPas + 8 * pages.pages.size(), kShort);
   const auto cqc = [&](prm::Field f, std::uint32_t v) { cmd.set(f, v, prm::kCqcOffset); };
   cqc(prm::kCqcCqeSize, p.cqe_size == 128 ? 1 : 0);
   cqc(prm::kCqcOi, p.ignore_overrun ? 1 : 0);
+  cqc(prm::kCqcPeriodMode, p.period_from_cqe ? prm::kCqPeriodFromCqe : prm::kCqPeriodFromEqe);
+  cqc(prm::kCqcSolicitedBreaks, p.solicited_breaks ? 1 : 0);
   cqc(prm::kCqcPageOffset, p.page_offset);
   cqc(prm::kCqcLogSize, p.log_size);
   cqc(prm::kCqcUarPage, p.uar);
@@ -86,6 +145,15 @@ int create_cq(CommandInterface& c, const CqParams& p, const DmaMapping& pages, s
   return run_for_number(c, cmd, cqn);
 }
 int destroy_cq(CommandInterface& c, std::uint32_t cqn) { return on_object(c, prm::kDestroyCq, cqn); }
+
+int resize_cq(CommandInterface& c, std::uint32_t cqn, const CqParams& p, const DmaMapping& pages) {
+  Command cmd(prm::kModifyCq, prm::kCreateCqPas + 8 * pages.pages.size(), kShort, prm::kModifyCqResize);
+  cmd.set(prm::kInObject, cqn);
+  cmd.set(prm::kCqcPageOffset, p.page_offset, prm::kCqcOffset);
+  cmd.set(prm::kCqcLogSize, p.log_size, prm::kCqcOffset);
+  put_pages(cmd, prm::kCreateCqPas, pages);
+  return c.execute(cmd);
+}
 
 int modify_cq_moderation(CommandInterface& c, std::uint32_t cqn, std::uint16_t count, std::uint16_t period) {
   Command cmd(prm::kModifyCq, prm::kCqcOffset + prm::kCqcSize, kShort);

@@ -26,17 +26,24 @@ struct MkeyParams {
 };
 /// `key` receives index<<8 | variant.
 int create_mkey(CommandInterface& c, const MkeyParams& p, const DmaMapping& pages, std::uint32_t& key);
+/// An indirect key without translations, for a memory window; type 2 may be invalidated by a remote SEND.
+int create_window_key(CommandInterface& c, std::uint32_t pdn, bool type_2, std::uint8_t variant, std::uint32_t& key);
 int destroy_mkey(CommandInterface& c, std::uint32_t key);
+/// The key that reads as zeros and drops what is written (QUERY_SPECIAL_CONTEXTS).
+int query_null_key(CommandInterface& c, std::uint32_t& key);
 
 struct CqParams {
   unsigned log_size = 0;
   std::uint32_t cqe_size = 64, page_offset = 0, uar = 0;
   std::uint8_t eqn = 0;
   bool ignore_overrun = false;
-  std::uint64_t dbr = 0;  ///< bus address
+  bool period_from_cqe = false, solicited_breaks = false;  ///< moderation
+  std::uint64_t dbr = 0;                                   ///< bus address
 };
 int create_cq(CommandInterface& c, const CqParams& p, const DmaMapping& pages, std::uint32_t& cqn);
 int destroy_cq(CommandInterface& c, std::uint32_t cqn);
+/// Moves a CQ to another buffer; uses log_size, page_offset of `p`. -EINVAL if what is not consumed does not fit.
+int resize_cq(CommandInterface& c, std::uint32_t cqn, const CqParams& p, const DmaMapping& pages);
 int modify_cq_moderation(CommandInterface& c, std::uint32_t cqn, std::uint16_t count, std::uint16_t period);
 
 /// A shared receive queue; with `xrcdn` and `cqn` an XRC one.

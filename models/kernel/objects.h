@@ -29,7 +29,7 @@ struct DbrPage {
   std::uint32_t users = 0;
 };
 
-enum class ObjectType : std::uint8_t { pd, mr, cq, qp, ah, srq, xrcd };
+enum class ObjectType : std::uint8_t { pd, mr, mw, cq, qp, ah, srq, xrcd };
 
 /// What every object has: its handle in the file, the handle that the user gave, and who uses it now.
 struct Object {
@@ -53,19 +53,28 @@ struct Mr : Object {
   Mr() : Object(ObjectType::mr) {}
   Pd* pd = nullptr;
   UserRegion region;
-  std::uint64_t iova = 0;  ///< address that the program gave to its first byte
-  std::uint32_t key = 0;   ///< lkey and rkey
+  std::uint64_t iova = 0;    ///< address that the program gave to its first byte
+  std::uint32_t access = 0;  ///< enum ibv_access_flags
+  std::uint32_t key = 0;     ///< lkey and rkey
+};
+
+/// Memory window.
+struct Mw : Object {
+  Mw() : Object(ObjectType::mw) {}
+  Pd* pd = nullptr;
+  std::uint32_t key = 0;  ///< as allocated; binding changes its low byte
 };
 
 struct Cq : Object {
   Cq() : Object(ObjectType::cq) {}
   std::uint32_t cqn = 0, comp_vector = 0;
-  std::uint32_t entries = 0;  ///< slots of the ring
-  std::uint32_t arm_sn = 0;   ///< the kernel's own count of events
+  std::uint32_t entries = 0, cqe_size = 64;  ///< slots of the ring, bytes of each
+  std::uint32_t arm_sn = 0;                  ///< the kernel's own count of events
   std::shared_ptr<EventFile> channel, async;
   UserRegion buffer;
   DbrPage* dbr = nullptr;
   std::uint32_t comp_events_reported = 0;
+  bool resizing = false;
   bool listed = false;  ///< on its event queue's tasklet list
 };
 
@@ -117,7 +126,8 @@ struct Qp : Object {
   std::uint32_t page_offset = 0;  ///< of the ring in its first page, in 64-byte units
   ibv_qp_cap cap{};
   bool sq_sig_all = false;
-  std::uint8_t port = 0;  ///< attributes as last set by modify_qp
+  std::uint32_t flags = 0;  ///< MLX5_QP_FLAG_*
+  std::uint8_t port = 0;    ///< attributes as last set by modify_qp
   std::uint16_t pkey_index = 0;
   std::uint8_t max_dest_rd_atomic = 0;
   std::uint32_t access = 0;

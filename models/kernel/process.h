@@ -60,7 +60,7 @@ class Process final : public Syscalls, private DescriptorTable {
 
   Kernel& kernel_;
   memory::AddressSpace& space_;
-  std::vector<File> files_;           // by descriptor - kFirst
+  std::vector<File> files_;  // by descriptor - kFirst
   ResourceOwner owner_;
   std::vector<memory::Va> mappings_;  // device pages mapped by mmap()
 };

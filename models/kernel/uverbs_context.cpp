@@ -40,6 +40,7 @@ int UverbsFile::get_context(Io& io) {
     error = alloc_uar(kernel_.commands(), uar);
     if (error == 0) uars_.push_back(uar);
   }
+  if (error == 0 && kernel_.caps().dump_fill_mkey) error = query_null_key(kernel_.commands(), null_key_);
   async_ =
       std::make_shared<EventFile>(kernel_.context(), kernel_.config(), EventFile::Kind::async, kernel_.platform().host);
   const int fd = error == 0 ? descriptors_.install(async_, true) : error;
@@ -65,6 +66,10 @@ int UverbsFile::get_context(Io& io) {
   resp.response_length = static_cast<std::uint32_t>(std::min(sizeof resp, io.driver_out.size()));
   resp.cqe_version = cqe_version_;
   resp.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
+  if (null_key_ != 0) {
+    resp.comp_mask |= MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY;
+    resp.dump_fill_mkey = null_key_;
+  }
   resp.log_uar_size = memory::kPageShift;
   resp.num_uars_per_page = 1;
   resp.num_dyn_bfregs = kDynamicRegisters;
@@ -98,13 +103,15 @@ ib_uverbs_query_device_resp UverbsFile::device_attributes() const {
   r.max_qp = 1U << caps.log_max_qp;
   r.max_qp_wr = 1U << caps.log_max_qp_sz;
   r.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
-                       IBV_DEVICE_RC_RNR_NAK_GEN;
+                       IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+                       IBV_DEVICE_MEM_MGT_EXTENSIONS;
   // Control, and the larger of the address and data part of an RDMA operation, come off the descriptor. (S-OBJ-46)
   r.max_sge = (std::min(caps.max_wqe_sz_sq, kMaxInlineDescriptor) - 32) / 16;
   r.max_sge_rd = r.max_sge;
   r.max_cq = 1U << caps.log_max_cq;
   r.max_cqe = (1U << caps.log_max_cq_sz) - 1;
   r.max_mr = 1U << caps.log_max_mkey;
+  r.max_mw = 1U << caps.log_max_mkey;
   r.max_pd = 1U << caps.log_max_pd;
   r.max_srq = 1U << caps.log_max_srq;
   r.max_srq_wr = (1U << caps.log_max_srq_sz) - 1;

@@ -41,11 +41,18 @@ const UverbsFile::Method* UverbsFile::find_method(std::uint32_t command, bool ex
        &UverbsFile::create_ah},
       {IB_USER_VERBS_CMD_DESTROY_AH, false, sizeof(ib_uverbs_destroy_ah), 0, &UverbsFile::destroy_ah},
       {IB_USER_VERBS_CMD_REG_MR, false, sizeof(ib_uverbs_reg_mr), sizeof(ib_uverbs_reg_mr_resp), &UverbsFile::reg_mr},
+      {IB_USER_VERBS_CMD_REREG_MR, false, sizeof(ib_uverbs_rereg_mr), sizeof(ib_uverbs_rereg_mr_resp),
+       &UverbsFile::rereg_mr},
       {IB_USER_VERBS_CMD_DEREG_MR, false, sizeof(ib_uverbs_dereg_mr), 0, &UverbsFile::dereg_mr},
+      {IB_USER_VERBS_CMD_ALLOC_MW, false, sizeof(ib_uverbs_alloc_mw), sizeof(ib_uverbs_alloc_mw_resp),
+       &UverbsFile::alloc_mw},
+      {IB_USER_VERBS_CMD_DEALLOC_MW, false, sizeof(ib_uverbs_dealloc_mw), 0, &UverbsFile::dealloc_mw},
       {IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, false, sizeof(ib_uverbs_create_comp_channel),
        sizeof(ib_uverbs_create_comp_channel_resp), &UverbsFile::create_comp_channel},
       {IB_USER_VERBS_CMD_CREATE_CQ, false, sizeof(ib_uverbs_create_cq), sizeof(ib_uverbs_create_cq_resp),
        &UverbsFile::create_cq},
+      {IB_USER_VERBS_CMD_RESIZE_CQ, false, sizeof(ib_uverbs_resize_cq), sizeof(ib_uverbs_resize_cq_resp),
+       &UverbsFile::resize_cq},
       {IB_USER_VERBS_CMD_DESTROY_CQ, false, sizeof(ib_uverbs_destroy_cq), sizeof(ib_uverbs_destroy_cq_resp),
        &UverbsFile::destroy_cq},
       {IB_USER_VERBS_CMD_CREATE_QP, false, sizeof(ib_uverbs_create_qp), sizeof(ib_uverbs_create_qp_resp),
@@ -192,6 +199,12 @@ int UverbsFile::tear_down(Object& object) {
       if (const int error = destroy_mkey(commands, mr.key); error != 0) return error;
       kernel_.release(user_, mr.region);
       --mr.pd->usecnt;
+      return 0;
+    }
+    case ObjectType::mw: {
+      auto& mw = static_cast<Mw&>(object);
+      if (const int error = destroy_mkey(commands, mw.key); error != 0) return error;
+      --mw.pd->usecnt;
       return 0;
     }
     case ObjectType::cq: {

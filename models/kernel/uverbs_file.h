@@ -164,12 +164,19 @@ class UverbsFile {
   // uverbs_objects.cpp
   int alloc_pd(Io& io);
   int dealloc_pd(Io& io);
+  // uverbs_mr.cpp
   int reg_mr(Io& io);
+  int rereg_mr(Io& io);
   int dereg_mr(Io& io);
+  int create_key(Mr& mr, std::uint32_t& key);
+  // uverbs_mw.cpp
+  int alloc_mw(Io& io);
+  int dealloc_mw(Io& io);
   int create_cq(Io& io);
   int create_cq_ex(Io& io);
   int create_cq_common(const ib_uverbs_ex_create_cq& cmd, Io& io, ib_uverbs_create_cq_resp& resp);
   int modify_cq_ex(Io& io);
+  int resize_cq(Io& io);
   int destroy_cq(Io& io);
   int create_ah(Io& io);
   int destroy_ah(Io& io);
@@ -221,7 +228,7 @@ class UverbsFile {
   std::vector<std::uint32_t> uars_;                              ///< static pages, by page of the context
   std::map<std::uint32_t, std::uint32_t> dynamic_uars_;          ///< allocated by mmap, by page
   std::map<std::uint64_t, std::unique_ptr<DbrPage>> dbr_pages_;  // by page address
-  std::uint8_t mkey_variant_ = 0;
+  std::uint32_t null_key_ = 0;                                   ///< 0: the device has none
   std::uint8_t cqe_version_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands that create and destroy PDs, MRs, CQs and AHs. Each creation holds its parents, takes what it needs step by
-// step and gives everything back when a step fails. Windows and re-registration are refused.
-// Source: ib_uverbs uverbs_cmd.c; mlx5_ib cq.c, mr.c; rules S-OBJ-20 … S-OBJ-36, S-OBJ-61, S-MR-1 … S-MR-6.
+// Commands that create and destroy PDs, CQs and AHs. Each creation holds its parents, takes what it needs step by
+// step and gives everything back when a step fails.
+// Source: ib_uverbs uverbs_cmd.c; mlx5_ib cq.c; rules S-OBJ-20 … S-OBJ-36, S-OBJ-61.
 #include <bit>
 #include <cerrno>
 
@@ -10,22 +10,6 @@
 #include "kernel/uverbs_file.h"
 
 namespace kernel {
-
-namespace {
-
-constexpr std::uint32_t kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                                       IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
-                                       IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE;
-
-int check_mr_access(std::uint32_t access) {
-  if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0)
-    return -EINVAL;
-  if ((access & ~kKnownAccess) != 0) return -EINVAL;
-  if ((access & IBV_ACCESS_ON_DEMAND) != 0) return -EOPNOTSUPP;
-  return 0;
-}
-
-}  // namespace
 
 // PD ----------------------------------------------------------------------------------------------------------------------
 
@@ -39,31 +23,6 @@ int UverbsFile::alloc_pd(Io& io) {
 }
 
 int UverbsFile::dealloc_pd(Io& io) { return destroy(ObjectType::pd, io.request<ib_uverbs_dealloc_pd>().pd_handle); }
-
-// MR ----------------------------------------------------------------------------------------------------------------------
-
-int UverbsFile::reg_mr(Io& io) {
-  const auto cmd = io.request<ib_uverbs_reg_mr>();
-  if (((cmd.start ^ cmd.hca_va) & (memory::kPageSize - 1)) != 0) return -EINVAL;
-  if (const int error = check_mr_access(cmd.access_flags); error != 0) return error;
-  Use<Pd> pd;
-  if (const int error = parent(ObjectType::pd, cmd.pd_handle, pd); error != 0) return error;
-  auto mr = std::make_unique<Mr>();
-  if (const int error = kernel_.acquire(user_, {cmd.start}, cmd.length, mr->region); error != 0) return error;
-  Undo undo([&] { kernel_.release(user_, mr->region); });
-  const MkeyParams params{pd->pdn, cmd.access_flags, cmd.hca_va, cmd.length, ++mkey_variant_};
-  if (const int error = create_mkey(kernel_.commands(), params, mr->region.mapping, mr->key); error != 0)
-    return error == -EAGAIN ? -ENOMEM : error;
-  undo.dismiss();
-  mr->pd = pd.get();
-  mr->iova = cmd.hca_va;
-  ++pd->usecnt;
-  const std::uint32_t key = mr->key;
-  io.respond(ib_uverbs_reg_mr_resp{add(std::move(mr)), key, key});
-  return 0;
-}
-
-int UverbsFile::dereg_mr(Io& io) { return destroy(ObjectType::mr, io.request<ib_uverbs_dereg_mr>().mr_handle); }
 
 // CQ ----------------------------------------------------------------------------------------------------------------------
 
@@ -103,6 +62,8 @@ int UverbsFile::create_cq_common(const ib_uverbs_ex_create_cq& cmd, Io& io, ib_u
   params.page_offset = static_cast<std::uint32_t>(memory::Va{user.buf_addr}.offset() / 64);
   params.uar = uars_.front();
   params.eqn = kernel_.comp_eq(cmd.comp_vector).eqn();
+  params.period_from_cqe = kernel_.config().driver.cq_period_mode == CqPeriodMode::cqe;
+  params.solicited_breaks = kernel_.config().driver.solicited_breaks_moderation;
   params.ignore_overrun = (cmd.flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) != 0;
   if (const int error = kernel::create_cq(kernel_.commands(), params, cq->buffer.mapping, cq->cqn); error != 0)
     return error == -EAGAIN ? -ENOMEM : error;
@@ -110,6 +71,7 @@ int UverbsFile::create_cq_common(const ib_uverbs_ex_create_cq& cmd, Io& io, ib_u
   undo_buffer.dismiss();
   cq->comp_vector = cmd.comp_vector;
   cq->entries = entries;
+  cq->cqe_size = user.cqe_size;
   cq->user_handle = cmd.user_handle;
   cq->async = async_;
   kernel_.add_cq(*cq);
@@ -140,17 +102,6 @@ int UverbsFile::create_cq_ex(Io& io) {
   const int error = create_cq_common(cmd, io, resp.base);
   if (error == 0) io.respond(resp);
   return error;
-}
-
-int UverbsFile::modify_cq_ex(Io& io) {
-  const auto cmd = io.request<ib_uverbs_ex_modify_cq>();
-  if ((cmd.attr_mask & ~static_cast<std::uint32_t>(IBV_CQ_ATTR_MODERATE)) != 0 || cmd.reserved != 0) return -EINVAL;
-  Use<Cq> cq;
-  if (const int error = use(ObjectType::cq, cmd.cq_handle, cq); error != 0) return error;
-  if ((cmd.attr_mask & IBV_CQ_ATTR_MODERATE) == 0) return 0;
-  if (!kernel_.caps().moderation) return -EOPNOTSUPP;
-  if (cmd.attr.cq_period > 0xfff) return -EINVAL;
-  return modify_cq_moderation(kernel_.commands(), cq->cqn, cmd.attr.cq_count, cmd.attr.cq_period);
 }
 
 int UverbsFile::destroy_cq(Io& io) {

@@ -63,6 +63,15 @@ void UverbsFile::build_qpc(const Qp& qp, std::span<std::byte> qpc) const {
   if (qp.send_cq != nullptr) set(prm::kQpcCqnSnd, qp.send_cq->cqn);
   if (qp.recv_cq != nullptr) set(prm::kQpcCqnRcv, qp.recv_cq->cqn);
   set(prm::kQpcPageOffset, qp.page_offset);
+  set(prm::kQpcWqSignature, (qp.flags & MLX5_QP_FLAG_SIGNATURE) != 0 ? 1 : 0);
+  // Messages of up to half a CQE come in the CQE; results only if each request has one, or the program says so.
+  const bool connected = qp.qp_type == IBV_QPT_RC || qp.qp_type == IBV_QPT_UC;
+  if ((qp.flags & MLX5_QP_FLAG_SCATTER_CQE) != 0 && connected && qp.recv_cq != nullptr && qp.send_cq != nullptr) {
+    set(prm::kQpcCsRes, qp.recv_cq->cqe_size == 128 ? prm::kCsResData64 : prm::kCsResData32);
+    const bool results = qp.sq_sig_all || (qp.flags & MLX5_QP_FLAG_ALLOW_SCATTER_CQE) != 0;
+    if (results && qp.qp_type == IBV_QPT_RC)
+      set(prm::kQpcCsReq, qp.send_cq->cqe_size == 128 ? prm::kCsReqData64 : prm::kCsReqData32);
+  }
   if (qp.dbr != nullptr)
     prm::set64(qpc.data(), prm::kQpcDbrAddr, qp.dbr->region.mapping.pages.front().v + qp.dbr_offset);
 }
@@ -76,8 +85,7 @@ int UverbsFile::create_qp(Io& io) {
   if (io.driver_in.size() < offsetof(mlx5_ib_create_qp, flags)) return -EINVAL;
   const auto user = io.driver_request<mlx5_ib_create_qp>();
   if ((user.flags & ~kKnownFlags) != 0) return -EINVAL;
-  constexpr std::uint32_t kUnsupported =
-      MLX5_QP_FLAG_SIGNATURE | MLX5_QP_FLAG_UAR_PAGE_INDEX | MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE;
+  constexpr std::uint32_t kUnsupported = MLX5_QP_FLAG_UAR_PAGE_INDEX | MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE;
   if ((user.flags & kUnsupported) != 0) return -EOPNOTSUPP;
   if (cmd.qp_type == IBV_QPT_XRC_RECV) return create_xrc_target(cmd, user, io);
   if (user.buf_addr % 64 != 0 || user.uidx > 0xffffff) return -EINVAL;
@@ -124,6 +132,8 @@ int UverbsFile::create_qp(Io& io) {
   }
   qp->page_offset = static_cast<std::uint32_t>(memory::Va{user.buf_addr}.offset() / 64);
   qp->user_index = user.uidx;
+  qp->flags = user.flags;
+  qp->sq_sig_all = cmd.sq_sig_all != 0;
   qp->pd = pd.get();
   qp->send_cq = send_cq.get();
   qp->recv_cq = recv_cq.get();
@@ -140,7 +150,6 @@ int UverbsFile::create_qp(Io& io) {
   if (srq) ++srq->usecnt;
   qp->user_handle = cmd.user_handle;
   qp->async = async_;
-  qp->sq_sig_all = cmd.sq_sig_all != 0;
   const bool has_rq = qp->rq_wqes != 0;
   qp->cap = {cmd.max_send_wr, has_rq ? cmd.max_recv_wr : 0, cmd.max_send_sge, has_rq ? cmd.max_recv_sge : 0,
              cmd.max_inline_data};

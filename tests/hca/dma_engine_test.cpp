@@ -48,6 +48,40 @@ TEST_F(DmaEngineTest, ReadsSplitAtMrrsAndPages) {
   EXPECT_EQ(outcome.calls, 0);
 }
 
+TEST_F(DmaEngineTest, NullAddressesReadAsZerosAndTakeNoTlp_S_OBJ_64) {
+  read(kNullIova, 100);
+  std::fill_n(buffer.data(), 108, std::byte{0xEE});
+  bench.dma.read({kNullIova}, 100, buffer, 8, {}, &Outcome::done, &outcome, 77);
+  bench.dma.write({kNullIova + 50}, 100, buffer, 0, {});
+  bench.run();
+  EXPECT_EQ(outcome.calls, 2);
+  EXPECT_EQ(outcome.status, DmaStatus::ok);
+  EXPECT_TRUE(bench.endpoint.reads.empty());
+  EXPECT_EQ(buffer.data()[7], std::byte{0xEE});
+  for (std::size_t i = 8; i < 108; ++i) ASSERT_EQ(buffer.data()[i], std::byte{0});
+}
+
+TEST_F(DmaEngineTest, DrainWaitsForTheReadsBeforeItAndForNoOther_S_MR_20) {
+  struct Drain {
+    sim::Context& context() { return bench.context; }
+    sim::Flow run() {
+      co_await bench.dma.drain();
+      done = true;
+    }
+    DmaBench& bench;
+    bool done = false;
+  } drain{bench};
+  read(0x1000, 256);
+  bench.run();
+  drain.run();
+  read(0x3000, 256);
+  bench.run();
+  EXPECT_FALSE(drain.done);
+  bench.endpoint.complete(0, 0, 256);
+  EXPECT_TRUE(drain.done) << "the second read is still out";
+  bench.endpoint.complete(1, 0, 256);
+}
+
 TEST_F(DmaEngineTest, CompletionsMayComeInPiecesAndOutOfOrder) {
   for (std::uint64_t i = 0; i < 1024; ++i) bench.endpoint.memory[0x1000 + i] = static_cast<std::byte>(i * 3);
   read(0x1000, 1024);

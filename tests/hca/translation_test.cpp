@@ -99,6 +99,18 @@ TEST_F(TranslationTest, PagesBecomeExtentsAndNeighboursMerge) {
   EXPECT_EQ(bench.context.now(), config.mpt_hit + config.mtt_hit);
 }
 
+TEST_F(TranslationTest, RelaxedOrderingIsThatOfTheRegion_S_MR_33) {
+  for (const bool relaxed : {false, true}) {
+    mkeys.find(index)->relaxed_read = relaxed;
+    Fault f = Fault::dma;
+    Extents out;
+    run_translate(f, kStart, 8, out);
+    bench.run();
+    ASSERT_EQ(out.count, 1u);
+    EXPECT_EQ(out.item[0].relaxed, relaxed);
+  }
+}
+
 TEST_F(TranslationTest, AMissReadsTheEntryOnceThenHits) {
   translation.mpt().invalidate(index);
   EXPECT_EQ(check(kStart, 8), Fault::none);

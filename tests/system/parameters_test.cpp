@@ -208,6 +208,8 @@ void use(ibv_context* c, std::string& out) {
   start = thread.now();
   loop(c, out);
   append(out, "loopback", static_cast<std::uint64_t>((thread.now() - start).n));
+  windows(c, out);
+  moderation(c, out);
   start = thread.now();
   std::array<kernel::PollFd, 1> fds{};
   fds[0].fd = c->async_fd;
@@ -419,8 +421,8 @@ TEST(Exemptions, NameExistingFields) {
 INSTANTIATE_TEST_SUITE_P(Blocks, NoDeadOption,
                          testing::Values("hosts.name", "hosts.cores", "hosts.core.", "hosts.memory",
                                          "hosts.root_complex", "hosts.pcie", "hosts.iommu", "hosts.hca.caps",
-                                         "hosts.hca.uar", "hosts.hca.command", "hosts.hca.context", "hosts.hca.dma",
-                                         "hosts.hca.send", "hosts.hca.receive", "hosts.hca.transport",
+                                         "hosts.hca.keys", "hosts.hca.uar", "hosts.hca.command", "hosts.hca.context",
+                                         "hosts.hca.dma", "hosts.hca.send", "hosts.hca.receive", "hosts.hca.transport",
                                          "hosts.hca.completion", "hosts.kernel", "hosts.verbs", "hosts.env", "fabric",
                                          "run", "workloads"),
                          [](const auto& i) {

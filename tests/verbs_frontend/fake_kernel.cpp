@@ -60,7 +60,7 @@ long FakeKernel::write(int, const void* data, std::size_t n) {
       d.max_send_wqebb = d.max_recv_wr = 32768;
       d.max_srq_recv_wr = 32767;
       d.num_ports = 1;
-      d.cqe_version = 1;
+      d.cqe_version = static_cast<std::uint8_t>(cqe_version);
       d.log_uar_size = 12;
       d.num_uars_per_page = 1;
       break;
@@ -133,6 +133,13 @@ long FakeKernel::write(int, const void* data, std::size_t n) {
       r.max_wr = req.max_wr;
       r.max_sge = req.max_sge;
       answer<mlx5_ib_create_srq_resp>(req.response, sizeof r).srqn = first_srqn;
+      break;
+    }
+    case IB_USER_VERBS_CMD_RESIZE_CQ: {
+      const auto& req = body<ib_uverbs_resize_cq>(data);
+      resize = {req.cqe, driver<ib_uverbs_resize_cq, mlx5_ib_resize_cq>(data)};
+      if (resize_marker != nullptr) *resize_marker = std::byte{MLX5_CQE_RESIZE_CQ << 4};
+      answer<ib_uverbs_resize_cq_resp>(req.response).cqe = req.cqe;
       break;
     }
     case IB_USER_VERBS_CMD_MODIFY_QP:

@@ -23,6 +23,7 @@ class FakeKernel : public kernel::Syscalls {
   std::uint32_t bfreg_index = 24;
   std::uint32_t first_cqn = 0x456, first_qpn = 0x123, first_srqn = 0x678;
   std::uint32_t atomic_cap = 1;
+  std::uint32_t cqe_version = 1;
   std::uint8_t link_layer = 1;  ///< IBV_LINK_LAYER_INFINIBAND
   std::array<std::uint8_t, 6> dmac{0x02, 0x11, 0x22, 0x33, 0x44, 0x55};
   int fail_next = 0;                            ///< errno of the next command
@@ -35,6 +36,11 @@ class FakeKernel : public kernel::Syscalls {
     std::int32_t comp_channel = -1;
   } cq_request;
   mlx5_ib_create_cq cq_driver{};
+  struct {
+    std::uint32_t cqe = 0;
+    mlx5_ib_resize_cq driver{};
+  } resize;
+  std::byte* resize_marker = nullptr;  ///< where RESIZE_CQ puts the op_own byte of its CQE
   ibv_qp_cap qp_caps{};
   std::uint8_t sq_sig_all = 0;
   ibv_srq_attr srq_request{};

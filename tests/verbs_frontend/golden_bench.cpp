@@ -20,6 +20,7 @@ Bench::Bench(Machine& m, const Json& setup) : machine(m), kernel(m.space) {
   for (const auto& [k, v] : env.items()) s.env[k] = v.get<std::string>();
   if (q.contains("cqe_size")) s.env["MLX5_CQE_SIZE"] = std::to_string(q["cqe_size"].get<int>());
   kernel.bfreg_index = q.value("bfreg_index", 24U);
+  kernel.cqe_version = q.value("cqe_version", 1U);
   kernel.atomic_cap = q.value("device_atomic_cap", 1U);
   if (q.value("link_layer", "") == "Ethernet") kernel.link_layer = 2;
   if (setup.contains("cqn")) kernel.first_cqn = static_cast<std::uint32_t>(number(setup["cqn"]));

@@ -330,10 +330,50 @@ void quoted_dump(Bench& b, const Json& c) {
   for (ibv_qp* made : qps) ibv_destroy_qp(made);
 }
 
+// Three CQEs wait in a ring of eight when it is resized.
+void resize(Bench& b, const Json& c) {
+  Json q = c["setup"]["qp"];
+  q["cq_entries"] = 7;
+  b.qp = b.make_qp(q);
+  b.to_state(b.qp, "RTS");
+  b.post_plain_sends(3, true, false);
+  b.settle();
+  mlx5::Cq& cq = mlx5::cq_of(b.send_cq);
+  for (std::uint16_t i = 0; i < 3; ++i) {
+    mlx5_cqe64 cqe{};
+    cqe.sop_drop_qpn = mlx5::be32(0x0a000123);
+    cqe.wqe_counter = mlx5::be16(i);
+    b.write_cqe(b.send_cq, i, hex(reinterpret_cast<const std::byte*>(&cqe), sizeof cqe));
+  }
+  b.kernel.resize_marker = cq.buf + 4 * 64 - 1;
+  const Json& r = c["result"];
+  const std::size_t before = b.kernel.commands.size();
+  b.equal(ibv_resize_cq(b.send_cq, c["call"]["cqe"]), r["ret"].get<int>(), "return value");
+  b.equal(b.kernel.commands.size() - before, r["kernel_commands"].get<std::size_t>(), "kernel commands");
+  b.equal(b.send_cq->cqe, r["cq_cqe"].get<int>(), "cqe");
+  b.settle();
+  if (r.contains("cqe_in_command")) {
+    b.equal(b.kernel.resize.cqe, r["cqe_in_command"].get<std::uint32_t>(), "cqe in command");
+    b.equal(b.kernel.resize.driver.cqe_size, r["cqe_size"].get<std::uint16_t>(), "cqe_size");
+    std::size_t slot = 0;
+    for (const Json& want : r["new_ring_wqe_counter_op_own"]) {
+      const std::byte* at = cq.buf + slot++ * 64;
+      const std::string got = hex(at + 60, 2) + " " + hex(at + 63, 1);
+      b.expect(got == want, "slot " + std::to_string(slot - 1) + ": got " + got + ", want " + want.get<std::string>());
+    }
+  }
+  ibv_wc wc[8] = {};
+  b.equal(::ibv_poll_cq(b.send_cq, 8, wc), r["poll_after"].get<int>(), "polled afterwards");
+  b.settle();
+  const std::string ci = hex(reinterpret_cast<const std::byte*>(cq.dbr), 4);
+  b.expect(ci == r["ci_dbr_after_poll"], "CI record " + ci);
+}
+
 TEST(Golden, PollCq) {
   replay_group("G", [](Bench& b, const Json& c) {
     const std::string verb = c["call"]["verb"];
     if (c["call"].contains("cqe_last_32_bytes")) quoted_dump(b, c);
+    else if (verb == "ibv_resize_cq") resize(b, c);
     else if (c["call"].contains("what")) clean(b, c);
     else if (verb == "ibv_poll_cq") poll(b, c);
     else if (verb == "ibv_start_poll") {

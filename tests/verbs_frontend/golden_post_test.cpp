@@ -150,6 +150,7 @@ TEST(Golden, WrBuilders) {
 
 TEST(Golden, PostRecvAndReset) {
   replay_group("C", [](Bench& b, const Json& c) {
+    if (c["id"] == "C-rq-signature") b.machine.state.env["MLX5_QP_SIGNATURE"] = "1";
     set_up(b, c);
     if (b.qp == nullptr) return;
     if (c["call"]["verb"] == "ibv_modify_qp RESET") {

@@ -24,6 +24,7 @@ void qp_case(Bench& b, const Json& c) {
   Json q = c["call"];
   if (c["id"] == "E-type-unknown") q["qp_type"] = "RC";
   b.send_cq = b.recv_cq = ibv_create_cq(b.context, 15, nullptr, nullptr, 0);
+  if (c["id"].get<std::string>().starts_with("E-rc-sig")) b.machine.state.env["MLX5_QP_SIGNATURE"] = "1";
   if (c["id"] == "E-rc-noscat") b.machine.state.env["MLX5_SCATTER_TO_CQE"] = "0";
   const std::size_t before = b.kernel.commands.size() + (q.contains("srq") ? 1 : 0);  // the SRQ's own command
   errno = 0;

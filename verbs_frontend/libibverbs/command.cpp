@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "verbs_frontend/libibverbs/ex_command.h"
 #include "verbs_frontend/libibverbs/provider.h"
 
 namespace verbs {
@@ -157,10 +158,55 @@ int cmd_reg_mr(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, i
   return 0;
 }
 
+int cmd_rereg_mr(ibv_mr& mr, int flags, ibv_pd* pd, void* addr, std::size_t length, int access) {
+  Command c(IB_USER_VERBS_CMD_REREG_MR);
+  auto& req = c.add<ib_uverbs_rereg_mr>();
+  const auto& r = c.expect<ib_uverbs_rereg_mr_resp>();
+  req.response = c.response_address();
+  req.mr_handle = mr.handle;
+  req.flags = static_cast<std::uint32_t>(flags);
+  req.start = req.hca_va = reinterpret_cast<std::uint64_t>(addr);
+  req.length = length;
+  req.pd_handle = flags & IBV_REREG_MR_CHANGE_PD ? pd->handle : 0;
+  req.access_flags = static_cast<std::uint32_t>(access);
+  if (const int e = issue(c, mr.context)) return e;
+  mr.lkey = r.lkey;
+  mr.rkey = r.rkey;
+  return 0;
+}
+
 int cmd_dereg_mr(ibv_mr* mr) {
   Command c(IB_USER_VERBS_CMD_DEREG_MR);
   c.add<ib_uverbs_dereg_mr>().mr_handle = mr->handle;
   return issue(c, mr->context);
+}
+
+int cmd_alloc_mw(ibv_pd* pd, ibv_mw_type type, ibv_mw& mw) {
+  Command c(IB_USER_VERBS_CMD_ALLOC_MW);
+  auto& req = c.add<ib_uverbs_alloc_mw>();
+  const auto& r = c.expect<ib_uverbs_alloc_mw_resp>();
+  req.response = c.response_address();
+  req.pd_handle = pd->handle;
+  req.mw_type = static_cast<std::uint8_t>(type);
+  if (const int e = issue(c, pd->context)) return e;
+  mw = {pd->context, pd, r.rkey, r.mw_handle, type};
+  return 0;
+}
+
+int cmd_dealloc_mw(ibv_mw* mw) {
+  Command c(IB_USER_VERBS_CMD_DEALLOC_MW);
+  c.add<ib_uverbs_dealloc_mw>().mw_handle = mw->handle;
+  return issue(c, mw->context);
+}
+
+int cmd_modify_cq(ibv_cq* cq, const ibv_modify_cq_attr& attr) {
+  ExCommand c(IB_USER_VERBS_EX_CMD_MODIFY_CQ);
+  auto& req = c.add<ib_uverbs_ex_modify_cq>();
+  req.cq_handle = cq->handle;
+  req.attr_mask = attr.attr_mask;
+  req.attr.cq_count = attr.moderate.cq_count;
+  req.attr.cq_period = attr.moderate.cq_period;
+  return c.issue(*context_of(cq->context).syscalls, cq->context->cmd_fd);
 }
 
 int cmd_destroy_cq(ibv_cq* cq) {

@@ -35,6 +35,7 @@ constexpr ProviderOps make_dummy_ops() {
   refuse(o.alloc_pd);
   refuse(o.dealloc_pd);
   refuse(o.reg_mr);
+  refuse(o.rereg_mr);
   refuse(o.dereg_mr);
   refuse(o.create_cq);
   refuse(o.create_cq_ex);

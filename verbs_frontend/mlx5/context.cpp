@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening an mlx5 device: GET_CONTEXT with the driver's request and answer (<rdma/mlx5-abi.h>), UAR mapping, the table of
-// BlueFlame registers (S-UAR-4, S-BF-1), the operation tables, PDs and MRs. Follows rdma-core 44 with a kernel that
+// BlueFlame registers (S-UAR-4, S-BF-1), the operation tables, PDs. Follows rdma-core 44 with a kernel that
 // assigns registers itself (total_bfregs > 0). Not built: dynamic UARs, which need the ioctl ABI; DEVX.
 #include <rdma/mlx5-abi.h>
 
@@ -119,17 +119,6 @@ int dealloc_pd(ibv_pd* pd) {
   return e;
 }
 
-ibv_mr* reg_mr(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, int access) {
-  auto mr = std::make_unique<ibv_mr>();
-  return cmd_reg_mr(pd, addr, length, iova, access, *mr) == 0 ? mr.release() : nullptr;
-}
-
-int dereg_mr(ibv_mr* mr) {
-  const int e = cmd_dereg_mr(mr);
-  if (e == 0) delete mr;
-  return e;
-}
-
 void close_context(ibv_context* context) {
   Mlx5Context& c = mlx5_of(context);
   unmap_uars(c);
@@ -145,9 +134,11 @@ const ProviderOps& provider_ops() {
     o.alloc_pd = alloc_pd;
     o.dealloc_pd = dealloc_pd;
     o.reg_mr = reg_mr;
+    o.rereg_mr = rereg_mr;
     o.dereg_mr = dereg_mr;
     o.create_cq = create_cq;
     o.create_cq_ex = create_cq_ex;
+    o.resize_cq = resize_cq;
     o.destroy_cq = destroy_cq;
     o.cq_event = cq_event;
     o.create_qp = create_qp;
@@ -174,7 +165,11 @@ void install_inline_ops(verbs_context& v) {
   v.context.ops.post_recv = post_recv;
   v.context.ops.poll_cq = poll_cq;
   v.context.ops.req_notify_cq = arm_cq;
+  v.context.ops.alloc_mw = alloc_mw;
   v.context.ops.bind_mw = bind_mw;
+  v.context.ops.dealloc_mw = dealloc_mw;
+  v.alloc_null_mr = alloc_null_mr;
+  v.modify_cq = modify_cq;
   v.query_port = query_port_inline;
   v.query_device_ex = query_device_inline;
   v.create_cq_ex = create_cq_ex_checked;
@@ -217,8 +212,12 @@ int get_context(Mlx5Context& c, const Environment& e) {
   c.cache_line = std::max<std::size_t>(r.cache_line_size, 64);
   c.cqe_version = r.cqe_version;
   c.num_ports = r.num_ports;
-  // Refused: dynamic UARs (none assigned here) and CQEs that name QPs by number, of devices older than this driver.
-  if (c.total_bfregs == 0 || c.cqe_version == 0) return EOPNOTSUPP;
+  if (r.comp_mask & MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY) {
+    c.null_key = r.dump_fill_mkey;
+    c.has_null_key = true;
+  }
+  // Refused: a kernel that leaves the assignment of registers to the program, by the ioctl ABI.
+  if (c.total_bfregs == 0) return EOPNOTSUPP;
   return 0;
 }
 

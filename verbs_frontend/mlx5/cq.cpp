@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CQ creation and destruction, and the removal of a QP's CQEs when it is reset or destroyed (S-OBJ-30 to S-OBJ-35,
-// S-QP-46). Not built: resizing, timestamps in wall-clock units.
+// S-QP-46). Not built: timestamps in wall-clock units.
 #include <rdma/mlx5-abi.h>
 
 #include <bit>
@@ -10,13 +10,14 @@
 #include <memory>
 
 #include "verbs_frontend/libibverbs/command.h"
+#include "verbs_frontend/libibverbs/ex_command.h"
 #include "verbs_frontend/mlx5/srq.h"
 #include "verbs_frontend/mlx5/verbs.h"
 
 namespace verbs::mlx5 {
 namespace {
 
-constexpr std::uint64_t kMaxEntries = 1ULL << 24;
+constexpr std::int32_t kMaxEntries = 1 << 24;
 constexpr std::uint8_t kInvalidOpOwn = MLX5_CQE_INVALID << 4;
 
 /// 64 or 128; 0 when MLX5_CQE_SIZE asks for anything else.
@@ -26,7 +27,26 @@ std::uint32_t wanted_cqe_size(const ProcessState& s) {
   return n == 64 || n == 128 ? static_cast<std::uint32_t>(n) : 0;
 }
 
-int command(Mlx5Context& c, Cq& cq, ibv_comp_channel* channel, int vector) {
+/// What the command asks for and what it answered.
+struct Creation {
+  ibv_comp_channel* channel;
+  int vector;
+  bool ignore_overrun = false;
+};
+
+void fill(mlx5_ib_create_cq& driver, const Cq& cq) {
+  driver.buf_addr = reinterpret_cast<std::uint64_t>(cq.buf);
+  driver.db_addr = reinterpret_cast<std::uint64_t>(cq.dbr);
+  driver.cqe_size = cq.cqe_size;
+}
+
+void take(Cq& cq, const ib_uverbs_create_cq_resp& resp, const mlx5_ib_create_cq_resp& result) {
+  cq.cqn = result.cqn;
+  cq.cq().handle = resp.cq_handle;
+  cq.cq().cqe = static_cast<int>(resp.cqe);
+}
+
+int command(Mlx5Context& c, Cq& cq, const Creation& k) {
   Command cmd(IB_USER_VERBS_CMD_CREATE_CQ);
   auto& req = cmd.add<ib_uverbs_create_cq>();
   auto& driver = cmd.add<mlx5_ib_create_cq>();
@@ -35,16 +55,35 @@ int command(Mlx5Context& c, Cq& cq, ibv_comp_channel* channel, int vector) {
   req.response = cmd.response_address();
   req.user_handle = reinterpret_cast<std::uint64_t>(&cq.cq());
   req.cqe = cq.entries - 1;
-  req.comp_vector = static_cast<std::uint32_t>(vector);
-  req.comp_channel = channel != nullptr ? channel->fd : -1;
-  driver.buf_addr = reinterpret_cast<std::uint64_t>(cq.buf);
-  driver.db_addr = reinterpret_cast<std::uint64_t>(cq.dbr);
-  driver.cqe_size = cq.cqe_size;
+  req.comp_vector = static_cast<std::uint32_t>(k.vector);
+  req.comp_channel = k.channel != nullptr ? k.channel->fd : -1;
+  fill(driver, cq);
   if (const int e = cmd.issue(*c.base.syscalls, c.base.vctx.context.cmd_fd)) return e;
-  cq.cqn = result.cqn;
-  cq.cq().handle = resp.cq_handle;
-  cq.cq().cqe = static_cast<int>(resp.cqe);
+  take(cq, resp, result);
   return 0;
+}
+
+/// The same with flags, which the older command has no room for.
+int command_with_flags(Mlx5Context& c, Cq& cq, const Creation& k) {
+  ExCommand cmd(IB_USER_VERBS_EX_CMD_CREATE_CQ);
+  auto& req = cmd.add<ib_uverbs_ex_create_cq>();
+  const auto& resp = cmd.expect<ib_uverbs_ex_create_cq_resp>();
+  cmd.driver();
+  auto& driver = cmd.add<mlx5_ib_create_cq>();
+  const auto& result = cmd.expect<mlx5_ib_create_cq_resp>();
+  req.user_handle = reinterpret_cast<std::uint64_t>(&cq.cq());
+  req.cqe = cq.entries - 1;
+  req.comp_vector = static_cast<std::uint32_t>(k.vector);
+  req.comp_channel = k.channel != nullptr ? k.channel->fd : -1;
+  req.flags = IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
+  fill(driver, cq);
+  if (const int e = cmd.issue(*c.base.syscalls, c.base.vctx.context.cmd_fd)) return e;
+  take(cq, resp.base, result);
+  return 0;
+}
+
+void invalidate(std::byte* buf, std::uint64_t entries, std::uint32_t size) {
+  for (std::uint64_t i = 0; i < entries; ++i) buf[(i + 1) * size - 1] = std::byte{kInvalidOpOwn};
 }
 
 void release(Mlx5Context& c, Cq& cq) {
@@ -52,23 +91,24 @@ void release(Mlx5Context& c, Cq& cq) {
   if (cq.buf != nullptr) c.space().free(cq.buf);
 }
 
-Cq* create(ibv_context* context, std::uint64_t cqe, ibv_comp_channel* channel, int vector) {
+/// `slots` as the driver computes it, in 32 bits: a count that wrapped to 2^31 passes its check, and the kernel refuses.
+Cq* create(ibv_context* context, std::uint32_t slots, const Creation& k) {
   Mlx5Context& c = mlx5_of(context);
   ProcessState& s = process();
   cpu::current().compute(s.config->control_call);
-  const std::uint64_t entries = std::bit_ceil(cqe + 1);
   const std::uint32_t size = wanted_cqe_size(s);
-  if (entries > kMaxEntries || size == 0) return fail(EINVAL);
+  if (static_cast<std::int32_t>(slots) > kMaxEntries || size == 0) return fail(EINVAL);
+  const std::uint32_t entries = slots > static_cast<std::uint32_t>(kMaxEntries) ? 1 : slots;
   auto cq = std::make_unique<Cq>();
   cq->cq().context = context;
-  cq->entries = static_cast<std::uint32_t>(entries);
+  cq->entries = slots;
   cq->cqe_size = size;
-  cq->buf = static_cast<std::byte*>(c.space().alloc(entries * size, memory::kPageSize));
+  cq->buf = static_cast<std::byte*>(c.space().alloc(std::uint64_t{entries} * size, memory::kPageSize));
   cq->dbr = c.dbrs.alloc(c.space(), c.cache_line);
   int error = cq->buf == nullptr || cq->dbr == nullptr ? ENOMEM : 0;
   if (error == 0) {
-    for (std::uint64_t i = 0; i < entries; ++i) cq->buf[(i + 1) * size - 1] = std::byte{kInvalidOpOwn};
-    error = command(c, *cq, channel, vector);
+    invalidate(cq->buf, entries, size);
+    error = k.ignore_overrun ? command_with_flags(c, *cq, k) : command(c, *cq, k);
   }
   if (error != 0) {
     release(c, *cq);
@@ -86,7 +126,7 @@ Cq* create(ibv_context* context, std::uint64_t cqe, ibv_comp_channel* channel, i
 
 ibv_cq* create_cq(ibv_context* context, int cqe, ibv_comp_channel* channel, int vector) {
   if (cqe <= 0) return fail(EINVAL);
-  Cq* cq = create(context, static_cast<std::uint64_t>(cqe), channel, vector);
+  Cq* cq = create(context, std::bit_ceil(static_cast<std::uint32_t>(cqe) + 1), {channel, vector});
   return cq != nullptr ? &cq->cq() : nullptr;
 }
 
@@ -97,10 +137,13 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
   if (attr->comp_mask & ~static_cast<std::uint32_t>(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
     return fail(EINVAL);
   if (attr->wc_flags & ~kFlags) return fail(EOPNOTSUPP);
-  constexpr std::uint32_t kSupported = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+  constexpr std::uint32_t kSupported = IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
   if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~kSupported)) return fail(EINVAL);
   if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) return fail(EOPNOTSUPP);
-  Cq* cq = create(context, attr->cqe, attr->channel, static_cast<int>(attr->comp_vector));
+  const bool ignore_overrun =
+      (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
+  Cq* cq = create(context, std::bit_ceil(attr->cqe + 1),
+                  {attr->channel, static_cast<int>(attr->comp_vector), ignore_overrun});
   if (cq == nullptr) return nullptr;
   set_cq_ex_ops(*cq, attr->wc_flags);
   return &cq->base.cq_ex;
@@ -142,7 +185,7 @@ void clean_cq(Machine& m, Cq& cq, std::uint32_t user_index, Srq* srq) {
     mlx5_cqe64 cqe;
     std::byte* from = slot(n);
     m.load_bytes(from + cq.cqe_size - sizeof cqe, &cqe, sizeof cqe);
-    if ((be32(cqe.srqn_uidx) & 0xffffff) == user_index) {
+    if (mlx5_of(cq.cq().context).index_of(cqe) == user_index) {
       if (srq != nullptr && is_receive(cqe)) free_srq_wqe(m, *srq, be16(cqe.wqe_counter) & (srq->wqe_cnt - 1));
       ++removed;
     } else if (removed != 0) {
@@ -152,7 +195,7 @@ void clean_cq(Machine& m, Cq& cq, std::uint32_t user_index, Srq* srq) {
       if (cq.cqe_size == 128) m.thread().copy(to, from, 64);
       cqe.op_own = static_cast<std::uint8_t>((cqe.op_own & ~MLX5_CQE_OWNER_MASK) | owner);
       m.store_bytes(to + cq.cqe_size - sizeof cqe, &cqe, sizeof cqe);
-      cq.tags->publish((n + removed) & (cq.entries - 1), cq.tags->find(n & (cq.entries - 1)));
+      cq.tags->publish(n + removed, cq.tags->find(n));
     }
   }
   if (removed != 0) {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -75,6 +76,9 @@ struct Mlx5Context {
   unsigned num_ports = 1;
   ibv_atomic_cap atomic_cap = IBV_ATOMIC_NONE;
   bool prefer_bf = true, shut_up_bf = false, single_threaded = false;
+  /// Data for SGEs with this key are not copied (S-CQE-16).
+  std::uint32_t null_key = hca::prm::kInvalidLkey;
+  bool has_null_key = false;
   std::uint32_t eth_ports = 0;  ///< bit per port whose link layer is Ethernet
 
   std::vector<memory::Va> uar_pages;
@@ -86,6 +90,17 @@ struct Mlx5Context {
   std::vector<std::unique_ptr<BfReg>> dynamic_regs;
   std::vector<BfReg*> free_dynamic;
   std::vector<Resource> by_user_index;
+  /// QPs by number: so CQEs of version 0 name them.
+  std::map<std::uint32_t, Resource> by_number;
+  Resource find(std::uint32_t index) const {
+    if (cqe_version != 0) return index < by_user_index.size() ? by_user_index[index] : Resource{};
+    const auto it = by_number.find(index);
+    return it != by_number.end() ? it->second : Resource{};
+  }
+  /// By what a CQE names its QP or SRQ.
+  std::uint32_t index_of(const mlx5_cqe64& cqe) const {
+    return hca::prm::be32(cqe_version != 0 ? cqe.srqn_uidx : cqe.sop_drop_qpn) & 0xffffff;
+  }
 
   memory::AddressSpace& space() { return base.syscalls->space(); }
   memory::Va cq_doorbell() const { return uar_pages.front() + hca::prm::kUarCqDoorbell; }
@@ -123,6 +138,13 @@ struct Xrcd {
   std::uint32_t handle;
 };
 inline Xrcd& xrcd_of(ibv_xrcd* x) { return *reinterpret_cast<Xrcd*>(x); }
+
+// Memory region ------------------------------------------------------------------------------------------------------
+
+struct Mr {
+  ibv_mr mr;
+  bool null = false;  ///< of ibv_alloc_null_mr: the kernel knows nothing of it
+};
 
 // Completion queue ---------------------------------------------------------------------------------------------------
 
@@ -189,7 +211,7 @@ struct QpSizes {
 };
 /// Computes them as the driver does (S-OBJ-40..43). `ops` = send_ops_flags, or all ones for ibv_create_qp. Returns 0 or EINVAL.
 int size_qp(const Mlx5Context& c, ibv_qp_type type, const ibv_qp_cap& wanted, std::uint64_t ops, bool with_srq,
-            QpSizes& out);
+            bool signature, QpSizes& out);
 
 struct Qp {
   verbs::QpBase base;  // ibv_qp_ex first
@@ -203,6 +225,7 @@ struct Qp {
   std::uint8_t signal_bits = 0;  ///< CE bits of every WQE (sq_sig_all)
   std::uint8_t small_fence = 0;  ///< fm bits owed to the next WQE after LOCAL_INV or BIND_MW (S-PS-24)
   bool atomics = false;
+  bool signature = false;  ///< WQEs carry a signature
   ibv_qp_cap granted{};
   sim::Tags* tags = nullptr;
 

@@ -2,7 +2,7 @@
 // ibv_poll_cq on CQEs of version 1: ownership test, barrier, look-up by user index, WC, consumer index record
 // (S-CQE-4 to S-CQE-16, S-CQE-18, S-PS-40). A loop of empty polls with nothing in between is skipped: from the third
 // poll on, the thread waits for a write to the next CQE's ownership byte and goes on at the instant at which the loop
-// would have looked. Not built: CQE compression, CQE version 0.
+// would have looked. Not built: CQE compression.
 #include <algorithm>
 
 #include "cpu/core.h"
@@ -49,8 +49,7 @@ bool find_resource(Cq& cq, std::uint32_t user_index, bool receive, Completion& c
   if (cq.current != nullptr && cq.current->user_index == user_index) [[likely]] {
     c.qp = cq.current;
   } else {
-    const auto& table = mlx5_of(cq.cq().context).by_user_index;
-    const Resource r = user_index < table.size() ? table[user_index] : Resource{};
+    const Resource r = mlx5_of(cq.cq().context).find(user_index);
     c.qp = cq.current = r.qp;
     c.srq = r.srq;
     if (!r.used()) return false;
@@ -97,13 +96,13 @@ void requester(Machine& m, Cq& cq, Completion& c, std::byte* slot) {
 }
 
 /// A message arrived: its journey ends when the poll returns.
-void settle_receive(Machine& m, Cq& cq, const Completion& c, std::uint32_t slot_number) {
-  const sim::MsgId id = cq.tags->find(slot_number);
+void settle_receive(Machine& m, Cq& cq, const Completion& c, std::uint32_t counter) {
+  const sim::MsgId id = cq.tags->find(counter);
   if (c.status == IBV_WC_SUCCESS) cq.delivered.push_back(id);
   else m.state().context->journeys.drop(id);
 }
 
-void responder(Machine& m, Cq& cq, Completion& c, std::byte* cqe64, std::uint32_t slot_number) {
+void responder(Machine& m, Cq& cq, Completion& c, std::byte* cqe64, std::uint32_t counter) {
   Qp& qp = *c.qp;
   c.wr_id = qp.rq.wqe_cnt != 0 ? qp.rq.wrid[qp.rq.index(qp.rq.tail)] : 0;
   if (c.is_error) {
@@ -115,11 +114,11 @@ void responder(Machine& m, Cq& cq, Completion& c, std::byte* cqe64, std::uint32_
     c.scatter_failed = c.status != IBV_WC_SUCCESS;
   }
   ++qp.rq.tail;
-  settle_receive(m, cq, c, slot_number);
+  settle_receive(m, cq, c, counter);
 }
 
 /// Receive of an SRQ's WQE, which the CQE names by its index (S-CQE-15).
-Seen shared_receive(Machine& m, Cq& cq, Completion& c, std::byte* cqe64, std::uint32_t slot_number) {
+Seen shared_receive(Machine& m, Cq& cq, Completion& c, std::byte* cqe64, std::uint32_t counter) {
   Srq& srq = *c.srq;
   const std::uint32_t index = be16(c.cqe.wqe_counter);
   if (index >= srq.wqe_cnt) return Seen::error;
@@ -138,11 +137,11 @@ Seen shared_receive(Machine& m, Cq& cq, Completion& c, std::byte* cqe64, std::ui
   }
   c.wr_id = srq.wrid[index];
   free_srq_wqe(m, srq, index);
-  settle_receive(m, cq, c, slot_number);
+  settle_receive(m, cq, c, counter);
   return Seen::found;
 }
 /// Whether the CQE names a WR of a known QP.
-Seen resolve(Machine& m, Cq& cq, Completion& c, std::byte* slot, std::uint32_t slot_number) {
+Seen resolve(Machine& m, Cq& cq, Completion& c, std::byte* slot, std::uint32_t counter) {
   std::byte* cqe64 = slot + (cq.cqe_size - sizeof(mlx5_cqe64));
   c.is_error = c.opcode() == MLX5_CQE_REQ_ERR || c.opcode() == MLX5_CQE_RESP_ERR;
   switch (c.opcode()) {
@@ -163,15 +162,15 @@ Seen resolve(Machine& m, Cq& cq, Completion& c, std::byte* slot, std::uint32_t s
       return Seen::found;
   }
   const bool from_requester = c.opcode() == MLX5_CQE_REQ || c.opcode() == MLX5_CQE_REQ_ERR;
-  if (!find_resource(cq, be32(c.cqe.srqn_uidx) & 0xffffff, !from_requester, c)) {
+  if (!find_resource(cq, mlx5_of(cq.cq().context).index_of(c.cqe), !from_requester, c)) {
     if (c.is_error) c.status = status_of(reinterpret_cast<const mlx5_err_cqe&>(c.cqe).syndrome);
     return Seen::error;
   }
-  if (!from_requester && c.srq != nullptr) return shared_receive(m, cq, c, cqe64, slot_number);
+  if (!from_requester && c.srq != nullptr) return shared_receive(m, cq, c, cqe64, counter);
   if (c.qp == nullptr) return Seen::error;
   if (from_requester ? c.qp->sq.wqe_cnt == 0 : c.qp->rq.wqe_cnt == 0) return Seen::error;
   if (from_requester) requester(m, cq, c, slot);
-  else responder(m, cq, c, cqe64, slot_number);
+  else responder(m, cq, c, cqe64, counter);
   return Seen::found;
 }
 
@@ -292,13 +291,13 @@ void forget_empty_polls(Cq& cq) {
 Seen take_completion(Machine& m, Cq& cq, sim::Picos entry, Completion& out) {
   if (!look(m, cq, entry)) return Seen::empty;
   std::byte* slot = slot_of(cq);
-  const std::uint32_t slot_number = cq.cons_index & (cq.entries - 1);
+  const std::uint32_t counter = cq.cons_index;
   std::byte* cqe64 = cqe64_of(cq);
   ++cq.cons_index;
   m.barrier(cpu::Barrier::udma_from_device);
   m.load_bytes(cqe64, &out.cqe, sizeof out.cqe);
   m.compute(m.config().poll_cqe);
-  return resolve(m, cq, out, slot, slot_number);
+  return resolve(m, cq, out, slot, counter);
 }
 
 void store_consumer_index(Machine& m, Cq& cq) { m.store(cq.dbr + kCiWord, be32(cq.cons_index & 0xffffff)); }

@@ -3,10 +3,19 @@
 // (S-PR-1 to S-PR-5, S-BAR-3).
 #include <cerrno>
 
+#include "verbs_frontend/mlx5/signature.h"
 #include "verbs_frontend/mlx5/wqe.h"
 
 namespace verbs::mlx5 {
 namespace {
+
+/// A WQE that is signed begins with the signature's segment, and what it does not use is zero.
+std::byte* open_signed(Machine& m, const WorkQueue& rq, std::byte* wqe) {
+  const std::array<std::byte, 16> zeros{};
+  for (std::size_t at = 0; at < std::size_t{1} << rq.wqe_shift; at += zeros.size())
+    m.store_bytes(wqe + at, zeros.data(), zeros.size());
+  return wqe + zeros.size();
+}
 
 void build(Machine& m, const WorkQueue& rq, std::byte* wqe, const ibv_recv_wr& wr) {
   std::byte* seg = wqe;
@@ -41,7 +50,9 @@ int post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
     }
     m.compute(m.config().post_recv_wr);
     const std::uint32_t idx = rq.index(rq.head + nreq);
-    build(m, rq, rq.slot(idx), *wr);
+    std::byte* wqe = rq.slot(idx);
+    build(m, rq, qp.signature ? open_signed(m, rq, wqe) : wqe, *wr);
+    if (qp.signature) sign_receive(m, qp, wqe, wr->num_sge, static_cast<std::uint16_t>(rq.head + nreq));
     rq.wrid[idx] = wr->wr_id;
   }
   if (nreq != 0) {

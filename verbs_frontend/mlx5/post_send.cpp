@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // ibv_post_send: checks in the driver's order, WQE encoding, doorbell (S-PS-4 to S-PS-28, with the recorded corrections:
 // a WR refused after its WQE was begun leaves that slot partly written, and the doorbell then carries its first bytes).
-// RC, UC, UD and XRC. Not built: raw packets, TSO, WQE signatures.
+// RC, UC, UD and XRC. Not built: raw packets, TSO.
 #include "verbs_frontend/mlx5/wqe.h"
 
 #include <cerrno>
 
 #include "verbs_frontend/mlx5/ah.h"
+#include "verbs_frontend/mlx5/signature.h"
 
 namespace verbs::mlx5 {
 
@@ -185,6 +186,7 @@ int build(Post& p, const ibv_send_wr& wr, std::uint8_t opcode, std::uint32_t nre
   }
   m.store(p.ctrl, index_opcode(sq.cur_post, opcode));
   m.store(p.ctrl + 4, qpn_ds(qp.qp().qp_num, p.ds));
+  if (qp.signature) sign_send(m, sq, p.ctrl, p.ds);
 
   sq.wrid[idx] = wr.wr_id;
   sq.wqe_head[idx] = sq.head + nreq;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // QP creation, state changes as user space sees them, query and destruction (S-OBJ-40 to S-OBJ-49, S-QP-41, S-QP-46,
-// S-QP-47). RC, UC, UD and XRC. Refused with EOPNOTSUPP: raw packet QPs, WQE signatures, TSO.
+// S-QP-47). RC, UC, UD and XRC. Refused with EOPNOTSUPP: raw packet QPs, TSO.
 #include <rdma/mlx5-abi.h>
 
 #include <bit>
@@ -106,7 +106,8 @@ int command(Mlx5Context& c, Qp& qp, const ibv_qp_init_attr_ex& a, const QpSizes&
   driver.rq_wqe_shift = qp.rq.wqe_shift;
   const char* scatter = process().getenv("MLX5_SCATTER_TO_CQE");
   if (scatter == nullptr || set(scatter)) driver.flags |= MLX5_QP_FLAG_SCATTER_CQE;
-  driver.uidx = qp.user_index;
+  if (qp.signature) driver.flags |= MLX5_QP_FLAG_SIGNATURE;
+  driver.uidx = c.cqe_version != 0 ? qp.user_index : 0xffffff;
   BfReg* const dedicated = dedicated_register(a.pd);
   if (dedicated != nullptr) {
     driver.flags |= MLX5_QP_FLAG_BFREG_INDEX;
@@ -145,7 +146,7 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& a, bool extended) {
     a.recv_cq = nullptr;
     a.cap.max_recv_wr = a.cap.max_recv_sge = 0;
   }
-  if (set(s.getenv("MLX5_QP_SIGNATURE"))) return fail(EOPNOTSUPP);
+  const bool signature = set(s.getenv("MLX5_QP_SIGNATURE"));
   const std::uint64_t ops = extended ? a.send_ops_flags : ~0ULL;
   if (extended)
     if (const int e = check_ops(c, a.qp_type, ops)) return fail(e);
@@ -153,7 +154,7 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& a, bool extended) {
       (a.cap.max_recv_wr != 0 && a.srq == nullptr && a.recv_cq == nullptr))
     return fail(EINVAL);
   QpSizes sizes;
-  if (const int e = size_qp(c, a.qp_type, a.cap, ops, a.srq != nullptr, sizes)) return fail(e);
+  if (const int e = size_qp(c, a.qp_type, a.cap, ops, a.srq != nullptr, signature, sizes)) return fail(e);
 
   auto qp = std::make_unique<Qp>();
   fill_public(*qp, a, context);
@@ -168,6 +169,7 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& a, bool extended) {
   qp->max_inline = sizes.granted.max_inline_data;
   qp->granted = sizes.granted;
   qp->signal_bits = a.sq_sig_all ? MLX5_WQE_CTRL_CQ_UPDATE : 0;
+  qp->signature = signature;
   qp->atomics = c.atomic_cap != IBV_ATOMIC_NONE;
   qp->flow = s.flow;
   qp->sq.lock.needed = qp->rq.lock.needed = locks_needed(a.pd);
@@ -176,6 +178,11 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& a, bool extended) {
     c.give_user_index(qp->user_index);
     release(c, *qp);
     return fail(e);
+  }
+  if (c.cqe_version == 0) {
+    c.give_user_index(qp->user_index);
+    qp->user_index = qp->qp().qp_num;
+    c.by_number[qp->user_index] = {qp.get(), nullptr};
   }
   enter_domain(a.pd);
   qp->tags = &s.context->wqe_tags.sq.of(s.host, qp->qp().qp_num);
@@ -275,7 +282,8 @@ int destroy_qp(ibv_qp* ibqp) {
   if (const int e = cmd_destroy_qp(ibqp)) return e;
   if (ibqp->qp_type != IBV_QPT_XRC_RECV) {
     clean_cqs(m, qp);
-    c.give_user_index(qp.user_index);
+    if (c.cqe_version == 0) c.by_number.erase(qp.user_index);
+    else c.give_user_index(qp.user_index);
     qp.tags->clear();
     release(c, qp);
     leave_domain(ibqp->pd);

@@ -48,28 +48,29 @@ int size_sq(const Mlx5Context& c, ibv_qp_type type, const ibv_qp_cap& wanted, st
   return 0;
 }
 
-int size_rq(const Mlx5Context& c, const ibv_qp_cap& wanted, bool with_srq, QpSizes& out) {
+int size_rq(const Mlx5Context& c, const ibv_qp_cap& wanted, bool with_srq, bool signature, QpSizes& out) {
   out.granted.max_recv_wr = out.granted.max_recv_sge = 0;
   if (with_srq || wanted.max_recv_wr == 0) return 0;
   if (wanted.max_recv_wr > c.max_recv_wr) return EINVAL;
   if (wanted.max_recv_sge > c.max_rq_desc / 16) return EINVAL;
-  out.rq_stride = std::bit_ceil(16 * std::max(1U, wanted.max_recv_sge));
+  const std::uint32_t head = signature ? 16 : 0;
+  out.rq_stride = std::bit_ceil(16 * std::max(1U, wanted.max_recv_sge) + head);
   if (out.rq_stride > c.max_rq_desc) return EINVAL;
   out.rq_bytes = std::max(64U, std::bit_ceil(wanted.max_recv_wr) * out.rq_stride);
   out.rq_wqes = out.rq_bytes / out.rq_stride;
   out.granted.max_recv_wr = out.rq_wqes;
-  out.granted.max_recv_sge = out.rq_stride / 16;
+  out.granted.max_recv_sge = (out.rq_stride - head) / 16;
   return 0;
 }
 
 }  // namespace
 
 int size_qp(const Mlx5Context& c, ibv_qp_type type, const ibv_qp_cap& wanted, std::uint64_t ops, bool with_srq,
-            QpSizes& out) {
+            bool signature, QpSizes& out) {
   out = {};
   out.granted = wanted;
   if (const int e = size_sq(c, type, wanted, ops, out)) return e;
-  if (const int e = size_rq(c, wanted, with_srq, out)) return e;
+  if (const int e = size_rq(c, wanted, with_srq, signature, out)) return e;
   out.buf_bytes = out.rq_bytes + out.sq_wqebbs * hca::prm::kWqebb;
   return 0;
 }

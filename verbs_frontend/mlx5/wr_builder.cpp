@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "verbs_frontend/mlx5/ah.h"
+#include "verbs_frontend/mlx5/signature.h"
 #include "verbs_frontend/mlx5/wqe.h"
 
 namespace verbs::mlx5 {
@@ -48,6 +49,7 @@ void finish(Machine& m, Qp& qp) {
   Qp::Batch& b = qp.batch;
   if (b.ctrl == nullptr || --b.setters != 0) return;
   m.store(b.ctrl + 4, qpn_ds(qp.qp().qp_num, b.ds));
+  if (qp.signature) sign_send(m, qp.sq, b.ctrl, b.ds);
   if (b.error == 0) begin_journey(m, qp, qp.sq.head + b.count - 1, b.entry, b.opcode, b.bytes);
   qp.sq.cur_post += (b.ds + 3) / 4;
 }

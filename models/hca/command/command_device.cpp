@@ -33,7 +33,8 @@ CommandUnit::Status CommandUnit::query_hca_cap(Command& c) {
   prm::set(cap, prm::kCapNumPorts, 1);
   prm::set(cap, prm::kCapAtomic, caps.atomic ? 1 : 0);
   prm::set(cap, prm::kCapIgnoreOverrun, 1);
-  prm::set(cap, prm::kCapModeration, 0);
+  prm::set(cap, prm::kCapModeration, 1);
+  prm::set(cap, prm::kCapDumpFillMkey, 1);
   prm::set(cap, prm::kCapVendorPartId, caps.vendor_part_id);
   unsigned major = 0, minor = 0, sub = 0;
   std::sscanf(caps.fw_version.c_str(), "%u.%u.%u", &major, &minor, &sub);
@@ -50,6 +51,13 @@ CommandUnit::Status CommandUnit::query_hca_cap(Command& c) {
   prm::set(cap, prm::kCapMaxPortMtu, device_.max_mtu_code);
   prm::set(cap, prm::kCapLogMaxMcg, kLogMaxMulticastGroups);
   prm::set(cap, prm::kCapMaxQpMcg, kMaxMulticastQps);
+  return prm::kCmdOk;
+}
+
+CommandUnit::Status CommandUnit::query_special_contexts(Command& c) {
+  if (c.out.size() < 32) return prm::kCmdBadOutLen;
+  prm::set(c.out.data(), prm::kSpecialDumpFillMkey, prm::kNullMkey);
+  prm::set(c.out.data(), prm::kSpecialNullMkey, prm::kNullMkey);
   return prm::kCmdOk;
 }
 

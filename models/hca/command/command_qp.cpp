@@ -43,6 +43,11 @@ Transition transition_of(std::uint16_t opcode) {
   }
 }
 
+// Most bytes that scatter-to-CQE takes, by the code in the context; codes that do not exist count as none.
+std::uint8_t bytes_in_cqe(std::uint32_t code, std::uint32_t data32, std::uint32_t data64) {
+  return code == data32 ? 32 : code == data64 ? 64 : 0;
+}
+
 wire::Mac mac_of(const std::byte* path) {
   const std::uint32_t high = prm::get(path, prm::kAdsRmacHigh), low = prm::get(path, prm::kAdsRmacLow);
   return {static_cast<std::uint8_t>(high >> 8), static_cast<std::uint8_t>(high),
@@ -55,7 +60,7 @@ wire::Mac mac_of(const std::byte* path) {
 CommandUnit::Status CommandUnit::create_qp(Command& c) {
   const std::byte* qpc = c.in.data() + prm::kQpcOffset;
   const std::uint32_t service = prm::get(qpc, prm::kQpcSt);
-  if (service > prm::kStUd || prm::get(qpc, prm::kQpcWqSignature) != 0) return prm::kCmdBadParam;
+  if (service > prm::kStUd) return prm::kCmdBadParam;
   const std::uint32_t pd = prm::get(qpc, prm::kQpcPd), cqn_send = prm::get(qpc, prm::kQpcCqnSnd),
                       cqn_recv = prm::get(qpc, prm::kQpcCqnRcv);
   if (device_.pds.find(pd) == nullptr || device_.cqs.find(cqn_send) == nullptr || device_.cqs.find(cqn_recv) == nullptr)
@@ -73,6 +78,9 @@ CommandUnit::Status CommandUnit::create_qp(Command& c) {
   qp->cqn_recv = qp->rx_cqn = cqn_recv;
   qp->user_index = qp->rx_user_index = prm::get(qpc, prm::kQpcUserIndex);
   qp->srqn = on_srq ? srq->srqn : 0;
+  qp->signature = prm::get(qpc, prm::kQpcWqSignature) != 0;
+  qp->receive_in_cqe = bytes_in_cqe(prm::get(qpc, prm::kQpcCsRes), prm::kCsResData32, prm::kCsResData64);
+  qp->result_in_cqe = bytes_in_cqe(prm::get(qpc, prm::kQpcCsReq), prm::kCsReqData32, prm::kCsReqData64);
   qp->dbr = {prm::get64(qpc, prm::kQpcDbrAddr)};
   qp->no_sq = prm::get(qpc, prm::kQpcNoSq) != 0;
   qp->sq_wqebbs = qp->no_sq ? 0 : 1U << prm::get(qpc, prm::kQpcLogSqSize);

@@ -5,6 +5,7 @@
 
 #include "hca/command/command_unit.h"
 #include "hca/completion/arm.h"
+#include "hca/dma/memory_window.h"
 
 namespace hca {
 
@@ -23,7 +24,9 @@ bool CommandUnit::read_pages(const Command& c, std::size_t at, std::size_t count
 CommandUnit::Status CommandUnit::create_mkey(Command& c) {
   const std::byte* mkc = c.in.data() + prm::kMkcOffset;
   const std::uint32_t mode = prm::get(mkc, prm::kMkcAccessMode);
-  if (mode != prm::kMkcModeMtt && mode != prm::kMkcModePa) return prm::kCmdBadParam;  // KLM keys are not built
+  if (mode > prm::kMkcModeKlm) return prm::kCmdBadParam;
+  // An indirect key begins free: UMR WQEs fill it.
+  if (mode == prm::kMkcModeKlm && prm::get(mkc, prm::kMkcFree) == 0) return prm::kCmdBadParam;
   if (device_.pds.find(prm::get(mkc, prm::kMkcPd)) == nullptr) return prm::kCmdBadRes;
   std::uint32_t index = 0;
   Mkey* m = device_.mkeys.create(index);
@@ -32,17 +35,21 @@ CommandUnit::Status CommandUnit::create_mkey(Command& c) {
   m->variant = static_cast<std::uint8_t>(prm::get(mkc, prm::kMkcVariant));
   m->mode = static_cast<std::uint8_t>(mode);
   m->free = prm::get(mkc, prm::kMkcFree) != 0;
+  m->umr = prm::get(mkc, prm::kMkcUmr) != 0;
+  m->remote_invalidate = prm::get(mkc, prm::kMkcRemoteInvalidate) != 0;
   m->lr = prm::get(mkc, prm::kMkcLr) != 0;
   m->lw = prm::get(mkc, prm::kMkcLw) != 0;
   m->rr = prm::get(mkc, prm::kMkcRr) != 0;
   m->rw = prm::get(mkc, prm::kMkcRw) != 0;
   m->atomic = prm::get(mkc, prm::kMkcAtomic) != 0;
+  m->relaxed_read = prm::get(mkc, prm::kMkcRelaxedRead) != 0;
   m->relaxed_write = prm::get(mkc, prm::kMkcRelaxedWrite) != 0;
   m->length64 = prm::get(mkc, prm::kMkcLength64) != 0;
   m->qpn = prm::get(mkc, prm::kMkcQpn);
   m->pd = prm::get(mkc, prm::kMkcPd);
   m->start = prm::get64(mkc, prm::kMkcStart);
   m->length = prm::get64(mkc, prm::kMkcLen);
+  m->klm_room = mode == prm::kMkcModeKlm ? prm::get(mkc, prm::kMkcTranslations) : 0;
   bool ok = device_.icm.reserve(IcmTable::mpt, index);
   Status failure = prm::kCmdNoRes;
   if (ok && mode == prm::kMkcModeMtt) {
@@ -69,13 +76,17 @@ CommandUnit::Status CommandUnit::create_mkey(Command& c) {
   return prm::kCmdOk;
 }
 
-CommandUnit::Status CommandUnit::destroy_mkey(Command& c) {
+// When the command ends, no read or write through the key is under way any more (S-MR-20).
+sim::Task<CommandUnit::Status> CommandUnit::destroy_mkey(Command& c) {
   Mkey* m = device_.mkeys.find(object(c));
-  if (m == nullptr) return prm::kCmdBadRes;
+  if (m == nullptr) co_return prm::kCmdBadRes;
+  if (device_.config.keys.bound_region_is_busy && has_windows(device_.mkeys, object(c))) co_return prm::kCmdResBusy;
   translation_.remove_translations(*m);
   translation_.mpt().invalidate(object(c));
   device_.mkeys.destroy(object(c));
-  return prm::kCmdOk;
+  co_await device_.context.delay(device_.config.receive.scatter);  // writes that were translated before
+  co_await dma_.drain();
+  co_return prm::kCmdOk;
 }
 
 CommandUnit::Status CommandUnit::query_mkey(Command& c) {
@@ -131,12 +142,20 @@ CommandUnit::Status CommandUnit::query_eq(Command& c) {
   return prm::kCmdOk;
 }
 
+// The page list of a CQ's ring.
+bool CommandUnit::read_cq_pages(const Command& c, const Cq& cq, unsigned log_size, QueueBuffer& buffer) {
+  const std::uint64_t page = 1ULL << buffer.log_page;
+  const std::uint64_t bytes = (std::uint64_t{cq.cqe_bytes} << log_size) + buffer.offset;
+  return read_pages(c, prm::kCreateCqPas, (bytes + page - 1) >> buffer.log_page, buffer);
+}
+
 CommandUnit::Status CommandUnit::create_cq(Command& c) {
   const std::byte* cqc = c.in.data() + prm::kCqcOffset;
   const std::uint32_t log_size = prm::get(cqc, prm::kCqcLogSize);
   const std::uint32_t eqn = prm::get(cqc, prm::kCqcEqn);
-  if (log_size > device_.config.caps.log_max_cq_sz || prm::get(cqc, prm::kCqcCqeSize) != 0) return prm::kCmdBadParam;
-  if (prm::get(cqc, prm::kCqcPeriod) != 0 || prm::get(cqc, prm::kCqcMaxCount) != 0) return prm::kCmdBadParam;
+  const std::uint32_t cqe_size = prm::get(cqc, prm::kCqcCqeSize);
+  if (log_size > device_.config.caps.log_max_cq_sz || cqe_size > prm::kCqeSize128) return prm::kCmdBadParam;
+  if (prm::get(cqc, prm::kCqcPeriodMode) > prm::kCqPeriodFromCqe) return prm::kCmdBadParam;
   if (device_.eqs.find(eqn) == nullptr) return prm::kCmdBadRes;
   std::uint32_t cqn = 0;
   Cq* cq = device_.cqs.create(cqn);
@@ -146,12 +165,15 @@ CommandUnit::Status CommandUnit::create_cq(Command& c) {
   cq->eqn = eqn;
   cq->dbr = {prm::get64(cqc, prm::kCqcDbrAddr)};
   cq->ignore_overrun = prm::get(cqc, prm::kCqcOi) != 0;
+  cq->cqe_bytes = cqe_size == prm::kCqeSize128 ? 128 : 64;
+  cq->moderation.count = static_cast<std::uint16_t>(prm::get(cqc, prm::kCqcMaxCount));
+  cq->moderation.period = static_cast<std::uint16_t>(prm::get(cqc, prm::kCqcPeriod));
+  cq->moderation.from_cqe = prm::get(cqc, prm::kCqcPeriodMode) == prm::kCqPeriodFromCqe;
+  cq->moderation.solicited_breaks = prm::get(cqc, prm::kCqcSolicitedBreaks) != 0;
   cq->buffer.log_page = prm::get(cqc, prm::kCqcLogPageSize) + memory::kPageShift;
   cq->buffer.offset = prm::get(cqc, prm::kCqcPageOffset) * 64;
   std::memcpy(cq->image.data(), cqc, cq->image.size());
-  const std::uint64_t page = 1ULL << cq->buffer.log_page;
-  const std::uint64_t pages = ((64ULL << log_size) + cq->buffer.offset + page - 1) >> cq->buffer.log_page;
-  if (!read_pages(c, prm::kCreateCqPas, pages, cq->buffer)) {
+  if (!read_cq_pages(c, *cq, log_size, cq->buffer)) {
     device_.cqs.destroy(cqn);
     return prm::kCmdBadParam;
   }
@@ -189,15 +211,42 @@ CommandUnit::Status CommandUnit::query_cq(Command& c) {
   std::memcpy(cqc, cq->image.data(), cq->image.size());
   prm::set(cqc, prm::kCqcStatus, cq->overflow ? prm::kCqStatusOverflow : prm::kCqStatusOk);
   prm::set(cqc, prm::kCqcState, cqc_state(cq->arm));
+  prm::set(cqc, prm::kCqcLogSize, cq->log_size);
   prm::set(cqc, prm::kCqcConsumer, cq->consumer);
   prm::set(cqc, prm::kCqcProducer, cq->producer);
   return prm::kCmdOk;
 }
 
-// Moderation and resizing are not built yet: the device says so by refusing every field.
-CommandUnit::Status CommandUnit::modify_cq(Command& c) {
-  if (device_.cqs.find(object(c)) == nullptr) return prm::kCmdBadRes;
-  return prm::get(c.in.data(), prm::kModifyCqSelect) == 0 ? prm::kCmdOk : prm::kCmdBadParam;
+sim::Task<CommandUnit::Status> CommandUnit::modify_cq(Command& c) {
+  Cq* cq = device_.cqs.find(object(c));
+  if (cq == nullptr) co_return prm::kCmdBadRes;
+  const std::byte* cqc = c.in.data() + prm::kCqcOffset;
+  if (prm::get(c.in.data(), prm::kInOpMod) == prm::kModifyCqResize) {
+    const std::uint32_t log_size = prm::get(cqc, prm::kCqcLogSize);
+    if (cq->resize != nullptr || cq->overflow) co_return prm::kCmdBadResState;
+    auto resize = std::make_unique<CqResize>();
+    resize->log_size = log_size;
+    resize->buffer.log_page = prm::get(cqc, prm::kCqcLogPageSize) + memory::kPageShift;
+    resize->buffer.offset = prm::get(cqc, prm::kCqcPageOffset) * 64;
+    if (log_size > device_.config.caps.log_max_cq_sz || !read_cq_pages(c, *cq, log_size, resize->buffer))
+      co_return prm::kCmdBadParam;
+    cq->resize = std::move(resize);
+    completions_.begin_resize(*cq);
+    const bool done = co_await cq->resize->done;
+    cq->resize.reset();
+    co_return done ? prm::kCmdOk : prm::kCmdBadParam;
+  }
+  const std::uint32_t fields = prm::get(c.in.data(), prm::kModifyCqSelect);
+  if ((fields & ~(prm::kModifyCqPeriod | prm::kModifyCqCount)) != 0) co_return prm::kCmdBadParam;
+  if ((fields & prm::kModifyCqPeriod) != 0)
+    cq->moderation.period = static_cast<std::uint16_t>(prm::get(cqc, prm::kCqcPeriod));
+  if ((fields & prm::kModifyCqCount) != 0)
+    cq->moderation.count = static_cast<std::uint16_t>(prm::get(cqc, prm::kCqcMaxCount));
+  prm::set(cq->image.data(), prm::kCqcPeriod, cq->moderation.period);
+  prm::set(cq->image.data(), prm::kCqcMaxCount, cq->moderation.count);
+  completions_.cqc().dirty(cq->cqn);
+  completions_.moderation_changed(*cq);
+  co_return prm::kCmdOk;
 }
 
 }  // namespace hca

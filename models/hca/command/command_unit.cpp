@@ -217,6 +217,8 @@ sim::Task<CommandUnit::Status> CommandUnit::execute(Command& c) {
       co_return alloc_uar(c);
     case prm::kDeallocUar:
       co_return uar_.release(object(c)) ? prm::kCmdOk : prm::kCmdBadRes;
+    case prm::kQuerySpecialContexts:
+      co_return query_special_contexts(c);
     case prm::kSetRoceAddress:
       co_return set_roce_address(c);
     case prm::kAllocPd:
@@ -226,7 +228,7 @@ sim::Task<CommandUnit::Status> CommandUnit::execute(Command& c) {
     case prm::kCreateMkey:
       co_return create_mkey(c);
     case prm::kDestroyMkey:
-      co_return destroy_mkey(c);
+      co_return co_await destroy_mkey(c);
     case prm::kQueryMkey:
       co_return query_mkey(c);
     case prm::kCreateEq:
@@ -242,7 +244,7 @@ sim::Task<CommandUnit::Status> CommandUnit::execute(Command& c) {
     case prm::kQueryCq:
       co_return query_cq(c);
     case prm::kModifyCq:
-      co_return modify_cq(c);
+      co_return co_await modify_cq(c);
     case prm::kCreateSrq:
     case prm::kCreateXrcSrq:
       co_return create_srq(c, opcode == prm::kCreateXrcSrq);

@@ -46,6 +46,7 @@ class CommandUnit {
 
   // Device and pages (command_device.cpp)
   Status query_hca_cap(Command& c);
+  Status query_special_contexts(Command& c);
   Status query_pages(Command& c);
   Status manage_pages(Command& c);
   Status alloc_uar(Command& c);
@@ -54,7 +55,7 @@ class CommandUnit {
   Status dealloc_pd(Command& c);
   // Keys and queues (command_queues.cpp)
   Status create_mkey(Command& c);
-  Status destroy_mkey(Command& c);
+  sim::Task<Status> destroy_mkey(Command& c);
   Status query_mkey(Command& c);
   Status create_eq(Command& c);
   Status destroy_eq(Command& c);
@@ -62,7 +63,7 @@ class CommandUnit {
   Status create_cq(Command& c);
   sim::Task<Status> destroy_cq(Command& c);
   Status query_cq(Command& c);
-  Status modify_cq(Command& c);
+  sim::Task<Status> modify_cq(Command& c);
   // Shared receive queues and XRC domains (command_srq.cpp)
   Status create_srq(Command& c, bool xrc);
   sim::Task<Status> destroy_srq(Command& c, bool xrc);
@@ -84,6 +85,7 @@ class CommandUnit {
   bool apply_qpc(Qp& qp, const std::byte* qpc, std::uint16_t opcode, std::uint32_t optional);
   bool check_path(const Qp& qp, const std::byte* path) const;
 
+  static bool read_cq_pages(const Command& c, const Cq& cq, unsigned log_size, QueueBuffer& buffer);
   static bool read_pages(const Command& c, std::size_t at, std::size_t count, QueueBuffer& buffer);
   std::uint32_t object(const Command& c) const { return prm::get(c.in.data(), prm::kInObject); }
 

@@ -57,7 +57,14 @@ sim::Flow CompletionUnit::write(Cq& cq) {
   while (!cq.pending.empty()) {
     if (!cqc_.hit(cq.cqn)) co_await cqc_.fill(cq.cqn, cq.pending.front().cause);
     co_await context_.delay(context_config_.cqc_hit + config_.cqe_build);
-    if (!co_await has_room(cq)) {
+    if (cq.pending.front().resizes) co_await read_consumer(cq);
+    const bool room = co_await has_room(cq);
+    if (cq.pending.front().resizes && (!room || cq.producer + 1 - cq.consumer > 1U << cq.resize->log_size)) {
+      cq.pending.pop_front();  // the CQEs that are not consumed yet would not fit
+      cq.resize->done.complete(false);
+      continue;
+    }
+    if (!room) {
       overrun(cq);
       break;
     }
@@ -76,8 +83,12 @@ sim::Flow CompletionUnit::write(Cq& cq) {
                     reinterpret_cast<const mlx5_err_cqe*>(view)->syndrome);
     sim::trace::Cause cause = cqe.cause;
     if (span != 0) cause.parent = span;
-    dma_.write_inline(cq.buffer.at(std::uint64_t{cq.producer & (size - 1)} * 64), cqe.bytes, cause);
+    put(cq, cqe, cause);
     ++cq.producer;
+    if (cqe.resizes) {
+      finish_resize(cq);
+      continue;
+    }
     if (cqe.solicited) cq.last_solicited = cq.producer;
     cqc_.dirty(cq.cqn);
     cqes_.add();
@@ -85,6 +96,20 @@ sim::Flow CompletionUnit::write(Cq& cq) {
     if (!cq.ignore_overrun && !cq.refreshing && cq.producer - cq.consumer >= size / 2) refresh(cq);
   }
   cq.writing = false;
+}
+
+// Writes a CQE into its slot: the last 64 bytes of it, and what lies before them in one write with it.
+void CompletionUnit::put(Cq& cq, const PendingCqe& cqe, sim::trace::Cause cause) {
+  const std::uint64_t slot = cq.producer & ((1U << cq.log_size) - 1);
+  const memory::Iova at = cq.buffer.at(slot * cq.cqe_bytes);
+  if (!cqe.data) {
+    dma_.write_inline(at + (cq.cqe_bytes - cqe.bytes.size()), cqe.bytes, cause);
+    return;
+  }
+  const sim::BufferRef both = context_.buffers.make(128);
+  std::memcpy(both.data(), cqe.data.data(), 64);
+  std::memcpy(both.data() + 64, cqe.bytes.data(), cqe.bytes.size());
+  dma_.write(at, 128, both, 0, cause);
 }
 
 // True if the ring has a free slot; consults the doorbell record when it looks full.
@@ -118,30 +143,14 @@ void CompletionUnit::overrun(Cq& cq) {
   events_.async(prm::kEventCqError, cq.cqn, cq.record_unreadable ? prm::kCqErrorAccess : prm::kCqErrorOverrun);
   while (!cq.pending.empty()) {
     const PendingCqe cqe = cq.pending.pop_front();
+    if (cqe.resizes) {
+      cq.resize->done.complete(false);
+      continue;
+    }
     lost_.add();
     context_.journeys.drop(cqe.cause.msg);
     if (failures_ != nullptr) failures_->cq_failed(cqe.qpn);
   }
-}
-
-void CompletionUnit::notify(Cq& cq, bool solicited, sim::trace::Cause cause) {
-  if (cq.arm == ArmState::fired || (cq.arm == ArmState::armed_solicited && !solicited)) return;
-  cq.arm = ArmState::fired;
-  cq.fired_since_arm = true;
-  events_.completion(cq.eqn, cq.cqn, cause);
-}
-
-void CompletionUnit::arm(std::uint32_t high, std::uint32_t cqn) {
-  Cq* cq = cqs_.find(cqn & 0xFFFFFF);
-  if (cq == nullptr || cq->overflow) return;
-  const ArmRequest request = decode_arm(high);
-  trace_.instant(points::cq_doorbell, {}, context_.now(), cq->cqn, request.ci, request.sn,
-                 request.solicited_only ? 1 : 0);
-  if (!take_arm(*cq, request)) return;
-  if (!config_.arm_checks_pi) return;
-  const std::uint32_t ci = cq->producer - ((cq->producer - request.ci) & 0xFFFFFF);
-  const std::uint32_t newest = cq->arm == ArmState::armed_solicited ? cq->last_solicited : cq->producer;
-  if (static_cast<std::int32_t>(newest - ci) > 0) notify(*cq, true, {});
 }
 
 }  // namespace hca

@@ -29,6 +29,10 @@ class CompletionUnit {
   void post(std::uint32_t cqn, PendingCqe cqe);
   /// Arm doorbell of a UAR: high word sn<<28 | cmd<<24 | ci, low word cqn (S-CE-4…8).
   void arm(std::uint32_t high, std::uint32_t cqn);
+  /// Queues the RESIZE_CQ CQE behind those that wait; cq.resize->done tells when the CQ has moved (resize.cpp).
+  void begin_resize(Cq& cq);
+  /// The CQ's moderation has been set anew.
+  void moderation_changed(Cq& cq) { tell(cq, {}); }
   ContextCache& cqc() { return cqc_; }
 
  private:
@@ -37,7 +41,14 @@ class CompletionUnit {
   sim::Task<bool> read_consumer(Cq& cq);
   sim::Flow refresh(Cq& cq);
   void overrun(Cq& cq);
+  void put(Cq& cq, const PendingCqe& cqe, sim::trace::Cause cause);
+  // resize.cpp
+  void finish_resize(Cq& cq);
+  // notification.cpp
   void notify(Cq& cq, bool solicited, sim::trace::Cause cause);
+  void tell(Cq& cq, sim::trace::Cause cause);
+  void fire(Cq& cq, sim::trace::Cause cause);
+  static void period_over(void* self, std::uint64_t cqn);
   static void encode_cqc(void* self, std::uint32_t index, std::byte* out);
 
   sim::Context& context_;

@@ -16,6 +16,7 @@
 #include "memory/address.h"
 #include "sim/buffer.h"
 #include "sim/pool.h"
+#include "sim/task.h"
 #include "sim/wqe_tags.h"
 
 namespace hca {
@@ -36,15 +37,27 @@ struct QueueBuffer {
   }
 };
 
-enum class MkeyAccess : std::uint8_t { local_read, local_write, remote_read, remote_write, remote_atomic };
+/// `window`: through a memory window, which has checked its own rights.
+enum class MkeyAccess : std::uint8_t { local_read, local_write, remote_read, remote_write, remote_atomic, window };
+
+/// Entry of an indirect key: a piece of another key.
+struct Klm {
+  std::uint32_t bytes = 0, key = 0;
+  std::uint64_t va = 0;
+};
 
 struct Mkey {
   bool allocated = false, free = false;
+  bool umr = false;                ///< UMR WQEs may change it; of a region: windows may be bound to it
+  bool remote_invalidate = false;  ///< SEND with invalidate may free it: a window of type 2
   std::uint8_t variant = 0, mode = prm::kMkcModeMtt, log_page = memory::kPageShift;
-  bool lr = false, lw = false, rr = false, rw = false, atomic = false, relaxed_write = false, length64 = false;
+  bool lr = false, lw = false, rr = false, rw = false, atomic = false, length64 = false;
+  bool relaxed_read = false, relaxed_write = false;  ///< PCIe relaxed ordering of its payload
   std::uint32_t qpn = 0xFFFFFF, pd = 0;
   std::uint64_t start = 0, length = 0;
   std::uint32_t mtt_first = 0, mtt_count = 0;  ///< entries in the translation table
+  std::uint32_t klm_room = 0;                  ///< KLM entries that an indirect key has room for
+  std::vector<Klm> klms;                       ///< of an indirect key, in the order of its addresses
   std::array<std::byte, prm::kMkcSize> image{};
 };
 
@@ -65,16 +78,38 @@ enum class ArmState : std::uint8_t { fired, armed, armed_solicited };
 /// One CQE on its way: everything but owner and position.
 struct PendingCqe {
   std::array<std::byte, 64> bytes{};
+  sim::BufferRef data;  ///< of the 64-byte format: lies before the 64 bytes in a 128-byte CQE
   sim::trace::Cause cause;
   std::uint32_t qpn = 0;
   bool solicited = false;
+  bool resizes = false;  ///< RESIZE_CQ: the last one of its buffer
   sim::Picos since{0};
+};
+
+/// Event moderation of a CQ (S-MOD-2). count and period 0: none.
+struct CqModeration {
+  std::uint16_t count = 0;   ///< CQEs that make an event
+  std::uint16_t period = 0;  ///< microseconds after which one CQE is enough
+  bool from_cqe = false;     ///< the period starts with each CQE, otherwise with the last event or the arm behind it
+  bool solicited_breaks = false;
+  std::uint32_t told = 0;  ///< CQEs that the last event, or the arm behind it, covers
+  sim::Picos origin{0};    ///< start of the period
+  bool scheduled = false;
+  bool active() const { return count != 0 || period != 0; }
+};
+
+/// A resize under way.
+struct CqResize {
+  QueueBuffer buffer;
+  unsigned log_size = 0;
+  sim::Completion<bool> done;
 };
 
 struct Cq {
   std::uint32_t cqn = 0;
   QueueBuffer buffer;
   unsigned log_size = 0;
+  std::uint32_t cqe_bytes = 64;  ///< 64, or 128 with the CQE in the second half
   std::uint32_t eqn = 0;
   memory::Iova dbr;
   std::uint32_t producer = 0;  ///< counts CQEs, never wrapped
@@ -85,6 +120,8 @@ struct Cq {
   ArmState arm = ArmState::fired;
   std::uint32_t arm_sn = 0;
   bool fired_since_arm = false;
+  CqModeration moderation;
+  std::unique_ptr<CqResize> resize;
   bool writing = false;     ///< a flow is posting CQEs
   bool refreshing = false;  ///< the consumer index is being read ahead of need
   sim::Ring<PendingCqe> pending;
@@ -99,7 +136,9 @@ struct SentWqe {
   std::uint8_t ds = 0;
   bool signaled = false, solicited = false;
   bool data_arrived = false;                            ///< READ, atomic: the whole answer is placed
-  bool no_packet = false;                               ///< NOP
+  bool no_packet = false;                               ///< NOP, UMR
+  bool result_in_cqe = false;                           ///< READ, atomic: the answer goes into the CQE; `wqe` holds it
+  bool executing = false;                               ///< UMR: the key has not been changed yet
   std::uint8_t failed_syndrome = 0, failed_vendor = 0;  ///< reported when every earlier WQE has completed
   std::uint32_t length = 0;                             ///< message bytes
   Psn first_psn, last_psn;
@@ -209,6 +248,7 @@ struct Qp {
   QpState state = QpState::reset;
   std::uint8_t service = prm::kStRc;  ///< prm::QpcService
   std::uint8_t mtu_code = 0;
+  std::uint8_t receive_in_cqe = 0, result_in_cqe = 0;  ///< most bytes of a message, or result, that go into the CQE
   std::uint32_t mtu = 1024;
 
   // Requester
@@ -216,6 +256,7 @@ struct Qp {
   bool sending = false;                ///< a flow serves the SQ
   bool sq_error = false;               ///< no new WQE starts; the rest is flushed
   bool notify_drained = false;         ///< SQD: an event is owed when the last started message is done
+  bool umr_executing = false;          ///< an UMR WQE is being executed
   Psn next_psn;                        ///< of the next new packet
   Psn unacked_psn;                     ///< oldest without an acknowledgement
   Psn send_psn;                        ///< next to transmit; behind next_psn while retransmitting

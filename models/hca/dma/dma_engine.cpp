@@ -4,6 +4,7 @@
 #include "hca/dma/dma_engine.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "hca/trace_points.h"
@@ -35,10 +36,18 @@ std::uint32_t DmaEngine::take_read() {
 }
 
 void DmaEngine::read(memory::Iova at, std::uint32_t n, sim::BufferRef dst, std::uint32_t offset,
-                     sim::trace::Cause cause, DoneFn fn, void* ctx, std::uint64_t arg) {
+                     sim::trace::Cause cause, DoneFn fn, void* ctx, std::uint64_t arg, bool relaxed_ordering) {
   SIM_CHECK(n > 0, "empty DMA read");
   const std::uint32_t r = take_read();
-  reads_[r] = {fn, ctx, arg, n, false, cause, context_.now(), 0};
+  reads_[r] = {fn, ctx, arg, n, false, cause, context_.now(), 0, epoch_};
+  ++epoch_reads_[epoch_];
+  if (at.v >= kNullIova) [[unlikely]] {
+    std::memset(dst.data() + offset, 0, n);
+    context_.scheduler.after(
+        config_.read_setup, [](void* self, std::uint64_t read) { static_cast<DmaEngine*>(self)->null_read_done(read); },
+        this, r);
+    return;
+  }
   reads_count_.add();
   read_bytes_.add(n);
   const std::uint32_t mrrs = port_->max_read_request_size();
@@ -52,6 +61,7 @@ void DmaEngine::read(memory::Iova at, std::uint32_t n, sim::BufferRef dst, std::
     tlp->address = a;
     tlp->length = piece;
     tlp->requester = port_->requester_id();
+    tlp->relaxed_ordering = relaxed_ordering;
     tlp->buffer = dst;
     tlp->buffer_offset = offset + done;
     tlp->cause = cause;
@@ -63,6 +73,8 @@ void DmaEngine::read(memory::Iova at, std::uint32_t n, sim::BufferRef dst, std::
 
 void DmaEngine::write(memory::Iova at, std::uint32_t n, const sim::BufferRef& src, std::uint32_t offset,
                       sim::trace::Cause cause, bool relaxed_ordering) {
+  if (at.v >= kNullIova) [[unlikely]]
+    return;
   write_bytes_.add(n);
   const std::uint32_t mps = port_->max_payload_size();
   for (std::uint32_t done = 0; done < n;) {
@@ -159,10 +171,26 @@ void DmaEngine::completion(pcie::TlpPtr tlp) {
   if (read.remaining > 0) return;
   if (read.failed) failures_.add();
   trace_.span(points::dma_read, read.cause, read.start, read.start + config_.read_setup, context_.now());
+  finish(r);
+}
+
+void DmaEngine::null_read_done(std::uint64_t r) { finish(static_cast<std::uint32_t>(r)); }
+
+void DmaEngine::finish(std::uint32_t r) {
+  Read& read = reads_[r];
   const Read finished = read;
   read.next_free = free_read_;
   free_read_ = r;
+  if (--epoch_reads_[finished.epoch] == 0) epoch_over_.notify();
   finished.fn(finished.ctx, finished.arg, finished.failed ? DmaStatus::failed : DmaStatus::ok);
+}
+
+sim::Task<void> DmaEngine::drain() {
+  co_await draining_.acquire();
+  const std::uint8_t ended = epoch_;
+  epoch_ ^= 1;
+  while (epoch_reads_[ended] != 0) co_await epoch_over_.wait();
+  draining_.release();
 }
 
 }  // namespace hca

@@ -3,6 +3,7 @@
 // TLP per issue interval, and collects completions. Writes keep their order and so do reads; a write may pass a read.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,8 +12,12 @@
 #include "memory/address.h"
 #include "pcie/endpoint.h"
 #include "sim/context.h"
+#include "sim/task.h"
 
 namespace hca {
+
+/// Addresses from here on stand for the null memory key: reads give zeros, writes go nowhere.
+inline constexpr std::uint64_t kNullIova = 0xFFFF'0000'0000'0000ULL;
 
 /// How a DMA read ended.
 enum class DmaStatus : std::uint8_t { ok, failed };
@@ -27,7 +32,9 @@ class DmaEngine {
 
   /// Reads n bytes at `at` into dst + offset; fn(ctx, arg, status) when the last byte has arrived. n > 0.
   void read(memory::Iova at, std::uint32_t n, sim::BufferRef dst, std::uint32_t offset, sim::trace::Cause cause,
-            DoneFn fn, void* ctx, std::uint64_t arg = 0);
+            DoneFn fn, void* ctx, std::uint64_t arg = 0, bool relaxed_ordering = false);
+  /// Waits until every read that has been asked for before has ended.
+  sim::Task<void> drain();
   /// Posted write of a slice of a shared buffer; the buffer is kept until the last TLP is gone.
   void write(memory::Iova at, std::uint32_t n, const sim::BufferRef& src, std::uint32_t offset, sim::trace::Cause cause,
              bool relaxed_ordering = false);
@@ -78,6 +85,7 @@ class DmaEngine {
     sim::trace::Cause cause;
     sim::Picos start{0};
     std::uint32_t next_free = 0;
+    std::uint8_t epoch = 0;
   };
   struct Job {  // TLP waiting for its issue slot
     pcie::TlpPtr tlp;
@@ -87,6 +95,8 @@ class DmaEngine {
     sim::trace::Cause cause;
   };
   std::uint32_t take_read();
+  void finish(std::uint32_t r);
+  void null_read_done(std::uint64_t r);
   void pump();
   void issue(Job& job);
 
@@ -102,6 +112,11 @@ class DmaEngine {
   sim::Picos next_issue_{0};
   sim::Picos pump_at_ = sim::kNever;  // earliest scheduled pump()
   std::uint32_t in_flight_ = 0;
+  // Reads belong to the epoch in which they were asked for; draining ends one and waits for its reads.
+  std::uint8_t epoch_ = 0;
+  std::array<std::uint64_t, 2> epoch_reads_{};
+  sim::Semaphore draining_{1};
+  sim::Signal epoch_over_;
   sim::trace::Source trace_;
   sim::Counter& reads_count_;
   sim::Counter& read_bytes_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPT and MTT look-up. Translations are kept in runs of eight entries, the line that one ICM read brings. Indirect keys
-// (KLM) are not modelled; CREATE_MKEY refuses them.
+// MPT and MTT look-up. Translations are kept in runs of eight entries, the line that one ICM read brings. The address in a
+// memory window leads to the keys of the regions that it shows, which are looked up in turn.
 #include "hca/dma/translation.h"
 
 #include <algorithm>
@@ -39,11 +39,44 @@ Fault Translation::permitted(const Mkey* m, std::uint32_t key, std::uint64_t va,
                      : access == MkeyAccess::local_write  ? m->lw
                      : access == MkeyAccess::remote_read  ? m->rr
                      : access == MkeyAccess::remote_write ? m->rw
+                     : access == MkeyAccess::window       ? m->mode == prm::kMkcModeMtt
                                                           : m->atomic;
   if (!right) return Fault::access;
   if (m->length64) return Fault::none;
   if (va < m->start || length > m->length || va - m->start > m->length - length) return Fault::bounds;
   return Fault::none;
+}
+
+sim::Task<bool> Translation::load(std::uint32_t index, sim::trace::Cause cause) {
+  if (mkeys_.find(index) == nullptr) co_return false;
+  DmaStatus status = DmaStatus::ok;
+  if (!mpt_.hit(index)) status = co_await mpt_.fill(index, cause);  // not in one condition: GCC 12 miscompiles it
+  if (status != DmaStatus::ok) co_return false;
+  co_await context_.delay(config_.mpt_hit);
+  co_return mkeys_.find(index) != nullptr;
+}
+
+// [va, va + length) of a window that permits it. Copies what it needs: the window may be freed while regions are looked up.
+sim::Task<Fault> Translation::translate_window(std::uint32_t key, std::uint64_t va, std::uint32_t length,
+                                               std::uint32_t pd, std::uint32_t qpn, sim::trace::Cause cause,
+                                               Extents& out) {
+  const Mkey& window = *mkeys_.find(key >> 8);
+  const std::vector<Klm> klms = window.klms;
+  std::uint64_t skip = va - window.start;
+  co_await context_.delay(config_.mpt_hit);
+  for (const Klm& klm : klms) {
+    if (skip >= klm.bytes) {
+      skip -= klm.bytes;
+      continue;
+    }
+    const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(length, klm.bytes - skip));
+    const Fault f = co_await translate(klm.key, klm.va + skip, n, MkeyAccess::window, pd, qpn, cause, out);
+    if (f != Fault::none) co_return f;
+    length -= n;
+    skip = 0;
+    if (length == 0) break;
+  }
+  co_return Fault::none;
 }
 
 sim::Task<Fault> Translation::check(std::uint32_t key, std::uint64_t va, std::uint64_t length, MkeyAccess access,
@@ -61,6 +94,12 @@ sim::Task<Fault> Translation::translate(std::uint32_t key, std::uint64_t va, std
                                         std::uint32_t pd, std::uint32_t qpn, sim::trace::Cause cause, Extents& out) {
   const sim::Picos start = context_.now();
   const std::uint32_t index = key >> 8;
+  if (key == prm::kNullMkey) [[unlikely]] {
+    co_await context_.delay(config_.mpt_hit);
+    if (access != MkeyAccess::local_read && access != MkeyAccess::local_write) co_return Fault::key;
+    out.add({kNullIova}, length);
+    co_return Fault::none;
+  }
   if (mkeys_.find(index) != nullptr && !mpt_.hit(index) && co_await mpt_.fill(index, cause) != DmaStatus::ok)
     co_return Fault::dma;
   const Mkey* m = mkeys_.find(index);
@@ -70,6 +109,7 @@ sim::Task<Fault> Translation::translate(std::uint32_t key, std::uint64_t va, std
     faults_.add();
     co_return f;
   }
+  if (m->mode == prm::kMkcModeKlm) co_return co_await translate_window(key, va, length, pd, qpn, cause, out);
   if (m->mode == prm::kMkcModePa) {
     co_await context_.delay(config_.mpt_hit);
     for (std::uint64_t a = va; a < va + length;) {
@@ -98,10 +138,13 @@ sim::Task<Fault> Translation::translate(std::uint32_t key, std::uint64_t va, std
     faults_.add();
     co_return f;
   }
+  const bool reads = access == MkeyAccess::local_read || access == MkeyAccess::remote_read;
+  const bool relaxed = reads ? m->relaxed_read : m->relaxed_write;
   for (std::uint64_t a = va; a < va + length;) {
     const std::uint64_t off = a - base;
     const std::uint64_t n = std::min(va + length - a, page - (off & (page - 1)));
-    out.add(mtt_table_[m->mtt_first + (off >> m->log_page)] + (off & (page - 1)), static_cast<std::uint32_t>(n));
+    out.add(mtt_table_[m->mtt_first + (off >> m->log_page)] + (off & (page - 1)), static_cast<std::uint32_t>(n),
+            relaxed);
     a += n;
   }
   trace_.span(points::translate, cause, start, start, context_.now(), key, va, length);

@@ -19,18 +19,19 @@ enum class Fault : std::uint8_t { none, key, bounds, access, pd, dma };
 struct Extent {
   memory::Iova at;
   std::uint32_t length = 0;
+  bool relaxed = false;  ///< PCIe relaxed ordering
 };
 /// Extents of at most one packet: page pieces of up to 4096 bytes, merged where contiguous.
 struct Extents {
   std::array<Extent, 34> item;
   std::uint32_t count = 0;
-  void add(memory::Iova at, std::uint32_t n) {
-    if (count > 0 && item[count - 1].at + item[count - 1].length == at) {
+  void add(memory::Iova at, std::uint32_t n, bool relaxed = false) {
+    if (count > 0 && item[count - 1].at + item[count - 1].length == at && item[count - 1].relaxed == relaxed) {
       item[count - 1].length += n;
       return;
     }
     SIM_CHECK(count < item.size(), "too many extents");
-    item[count++] = {at, n};
+    item[count++] = {at, n, relaxed};
   }
 };
 
@@ -47,12 +48,17 @@ class Translation {
   sim::Task<Fault> translate(std::uint32_t key, std::uint64_t va, std::uint32_t length, MkeyAccess access,
                              std::uint32_t pd, std::uint32_t qpn, sim::trace::Cause cause, Extents& out);
 
+  /// Brings the context of key `index` on chip; costs mpt_hit, plus a fill on a miss. False if there is no such key.
+  sim::Task<bool> load(std::uint32_t index, sim::trace::Cause cause);
+
   /// Stores a new key's translations; false when the table or the ICM is full.
   bool add_translations(Mkey& key, std::vector<memory::Iova> pages);
   void remove_translations(Mkey& key);
   ContextCache& mpt() { return mpt_; }
 
  private:
+  sim::Task<Fault> translate_window(std::uint32_t key, std::uint64_t va, std::uint32_t length, std::uint32_t pd,
+                                    std::uint32_t qpn, sim::trace::Cause cause, Extents& out);
   static Fault permitted(const Mkey* m, std::uint32_t key, std::uint64_t va, std::uint64_t length, MkeyAccess access,
                          std::uint32_t pd, std::uint32_t qpn);
   static void encode_mpt(void* self, std::uint32_t index, std::byte* out);

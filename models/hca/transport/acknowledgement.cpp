@@ -7,6 +7,7 @@
 
 #include "hca/trace_points.h"
 #include "hca/transport/requester.h"
+#include "hca/transport/scatter_to_cqe.h"
 
 namespace hca {
 
@@ -73,6 +74,7 @@ bool Requester::acknowledge(Qp& qp, Psn up_to) {
     if (s.first_psn.ahead_of(up_to)) break;
     if (s.awaits_data() && !s.data_arrived && s.failed_syndrome == 0) {
       const Psn missing = s.first_psn + s.response_bytes / qp.mtu;
+      if (missing.ahead_of(up_to)) continue;  // a NAK in the middle of an answer that has come whole so far
       qp.unacked_psn = missing;
       complete(qp);
       ask_again(qp, missing);
@@ -117,6 +119,17 @@ sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
     fail(qp, psn, prm::kSynBadResp, kVendorBadResponse);
     co_return;
   }
+  if (n == s->length && result_goes_in_cqe(qp, *s, n)) {
+    s->wqe = rx.packet->payload;
+    s->wqe_offset = rx.packet->payload_offset;
+    s->result_in_cqe = true;
+    s->response_bytes = n;
+    qp.unacked_psn = psn + 1U;
+    if (qp.send_psn.behind(qp.unacked_psn)) qp.send_psn = qp.unacked_psn;
+    progress(qp);
+    data_complete(qp, *s);
+    co_return;
+  }
   const sim::trace::Cause cause{s->msg, rx.packet->cause.parent, false};
   const SendWqe wqe = parse_send_wqe({s->wqe, s->wqe_offset});
   GatherCursor cursor(wqe.bytes.data(), wqe.first_data_ds, wqe.ds);
@@ -136,7 +149,8 @@ sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
     if (done == 0) co_await device_.context.delay(device_.config.receive.scatter);
     if (life != qp.generation) co_return;
     for (std::uint32_t i = 0; i < to.count; ++i) {
-      dma_.write(to.item[i].at, to.item[i].length, rx.packet->payload, rx.packet->payload_offset + done, cause);
+      dma_.write(to.item[i].at, to.item[i].length, rx.packet->payload, rx.packet->payload_offset + done, cause,
+                 to.item[i].relaxed);
       done += to.item[i].length;
     }
   }
@@ -201,7 +215,7 @@ void Requester::complete(Qp& qp) {
       control_.send_failed(qp);
       return;
     }
-    const bool acknowledged = s.no_packet || s.last_psn.behind(qp.unacked_psn);
+    const bool acknowledged = s.no_packet ? !s.executing : s.last_psn.behind(qp.unacked_psn);
     if (!acknowledged || (s.awaits_data() && !s.data_arrived)) return;
     const SentWqe done = qp.sent.pop_front();
     if (done.signaled) post_success(qp, done);
@@ -227,6 +241,8 @@ void Requester::post_success(Qp& qp, const SentWqe& s) {
   c->sop_drop_qpn = prm::be32(std::uint32_t{s.opcode} << 24 | qp.qpn);
   c->wqe_counter = prm::be16(s.index);
   c->op_own = MLX5_CQE_REQ << 4;
+  if (s.result_in_cqe)
+    scatter_to_cqe(device_.context, cqe, s.wqe.data() + s.wqe_offset, s.is_atomic() ? 8 : s.length, qp.result_in_cqe);
   // A SEND's journey ends at the receiver: its own completion is not on the critical path.
   const bool ends_here =
       s.opcode != MLX5_OPCODE_SEND && s.opcode != MLX5_OPCODE_SEND_IMM && s.opcode != MLX5_OPCODE_SEND_INVAL;

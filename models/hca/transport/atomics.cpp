@@ -10,6 +10,7 @@
 #include "hca/trace_points.h"
 #include "hca/transport/requester.h"
 #include "hca/transport/responder.h"
+#include "hca/transport/scatter_to_cqe.h"
 
 namespace hca {
 
@@ -154,6 +155,15 @@ sim::Task<void> Requester::on_atomic_response(Qp& qp, RxPacket& rx) {
     co_return;
   }
   if (psn.ahead_of(qp.unacked_psn) && !acknowledge(qp, psn - 1U)) co_return;
+  const sim::BufferRef value = device_.context.buffers.make(8);
+  std::memcpy(value.data(), &rx.parsed.headers.atomic_ack, 8);
+  if (result_goes_in_cqe(qp, *s, 8)) {
+    s->wqe = value;
+    s->wqe_offset = 0;
+    s->result_in_cqe = true;
+    atomic_done(qp, *s, psn);
+    co_return;
+  }
   const sim::trace::Cause cause{s->msg, rx.packet->cause.parent, false};
   const SendWqe wqe = parse_send_wqe({s->wqe, s->wqe_offset});
   const auto segment = GatherCursor(wqe.bytes.data(), wqe.first_data_ds, wqe.ds).next(8);
@@ -170,14 +180,17 @@ sim::Task<void> Requester::on_atomic_response(Qp& qp, RxPacket& rx) {
   if (life != qp.generation) co_return;
   s = find(qp, psn);
   if (s == nullptr) co_return;
-  const sim::BufferRef value = device_.context.buffers.make(8);
-  std::memcpy(value.data(), &rx.parsed.headers.atomic_ack, 8);
   for (std::uint32_t i = 0, done = 0; i < to.count; done += to.item[i++].length)
-    dma_.write(to.item[i].at, to.item[i].length, value, done, cause);
+    dma_.write(to.item[i].at, to.item[i].length, value, done, cause, to.item[i].relaxed);
+  atomic_done(qp, *s, psn);
+}
+
+// The original value is in the WQE's segment, or will go into its CQE.
+void Requester::atomic_done(Qp& qp, SentWqe& s, Psn psn) {
   qp.unacked_psn = psn + 1U;
   if (qp.send_psn.behind(qp.unacked_psn)) qp.send_psn = qp.unacked_psn;
   progress(qp);
-  data_complete(qp, *s);
+  data_complete(qp, s);
 }
 
 }  // namespace hca

@@ -43,7 +43,7 @@ std::optional<wire::Path> path_of(const Datagram& d, const Device& device) {
 bool unreliable_allows(const Qp& qp, const SendWqe& wqe, const Device& device) {
   if (wqe.opcode == MLX5_OPCODE_NOP) return true;
   const bool send = wqe.opcode == MLX5_OPCODE_SEND || wqe.opcode == MLX5_OPCODE_SEND_IMM;
-  if (qp.service == prm::kStUc) return send || wqe.is_write();
+  if (qp.service == prm::kStUc) return send || wqe.is_write() || wqe.is_umr();
   return send && path_of(parse_datagram(wqe.bytes.data()), device).has_value();
 }
 

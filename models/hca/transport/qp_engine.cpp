@@ -87,8 +87,8 @@ void QpEngine::state_changed(Qp& qp, QpState from) {
 }
 
 bool QpEngine::idle(const Qp& qp) const {
-  return !qp.sending && !qp.taking_responses && !qp.receiving && !qp.responding && !qp.rq_refilling &&
-         !qp.flushing_receives;
+  return !qp.sending && !qp.umr_executing && !qp.taking_responses && !qp.receiving && !qp.responding &&
+         !qp.rq_refilling && !qp.flushing_receives;
 }
 
 }  // namespace hca

@@ -5,6 +5,7 @@
 
 #include "hca/trace_points.h"
 #include "hca/transport/responder.h"
+#include "hca/transport/scatter_to_cqe.h"
 
 namespace hca {
 
@@ -41,6 +42,9 @@ void Responder::post_receive(Qp& qp, const RxPacket& rx) {
   c->sop_drop_qpn = prm::be32(qp.qpn);
   c->wqe_counter = prm::be16(static_cast<std::uint16_t>(qp.rx_wqe.counter));
   c->op_own = static_cast<std::uint8_t>(code << 4);
+  if (receives_in_cqe(qp, *rx.parsed.op, rx.packet->payload_length))
+    scatter_to_cqe(device_.context, cqe, rx.packet->payload.data() + rx.packet->payload_offset,
+                   rx.packet->payload_length, qp.receive_in_cqe);
   cqe.cause = rx.packet->cause;
   cqe.qpn = qp.qpn;
   cqe.solicited = rx.bth().solicited;

@@ -108,8 +108,9 @@ sim::Task<void> ReceiveQueue::fetch(Qp& qp) {
   qp.rq_unreadable = status != DmaStatus::ok;
   if (qp.rq_unreadable) co_return;
   trace_.span(points::rq_wqe_fetch, {}, start, start, device_.context.now(), qp.qpn, first, n);
+  const std::uint32_t head = qp.signature ? prm::kDs : 0;  // the segment of the signature
   for (std::uint32_t i = 0; i < n; ++i)
-    qp.rq_ready.push_back({first + i, wqes, i * qp.rq_stride, qp.rq_stride / prm::kDs});
+    qp.rq_ready.push_back({first + i, wqes, i * qp.rq_stride + head, (qp.rq_stride - head) / prm::kDs});
   qp.rq_ci = first + n;
 }
 

@@ -44,6 +44,9 @@ inline constexpr Refusal receive_too_short{wire::kNakInvalidRequest, prm::kEvent
 /// S-ERR-10: a segment of the receive WQE that cannot be written.
 inline constexpr Refusal receive_segment{wire::kNakRemoteOperational, prm::kEventWqAccess, prm::kSynLocalProt,
                                          kVendorReceiveProt};
+/// S-ERR-21: a SEND with invalidate whose key names no window of the QP.
+inline constexpr Refusal bad_invalidate{wire::kNakRemoteAccess, prm::kEventWqAccess, prm::kSynRemoteInvalReq,
+                                        kVendorRemoteInvalid};
 /// S-ERR-11: the device could not reach host memory.
 inline constexpr Refusal device_fault{wire::kNakRemoteOperational, prm::kEventWqCatas, prm::kSynLocalProt,
                                       kVendorReceiveProt};

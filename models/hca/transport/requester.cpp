@@ -180,6 +180,10 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
   qp.current_valid = false;
   qp.sq_ci = static_cast<std::uint16_t>(qp.sq_ci + wqe_basic_blocks(wqe.ds));
   wqes_.add();
+  if (wqe.is_umr()) {
+    start_umr(qp, wqe, msg);
+    co_return;
+  }
   if (wqe.opcode == MLX5_OPCODE_NOP) {
     SentWqe nop;
     nop.index = index;
@@ -311,10 +315,11 @@ void Requester::send_read_request(Qp& qp, const SendWqe& wqe, Psn psn, std::uint
 
 // Syndrome of a WQE that may not be executed, 0 if it may (S-ERR-16, S-ERR-17).
 std::uint8_t Requester::check_wqe(const Qp& qp, const SendWqe& wqe) const {
-  const bool known = wqe.is_send() || wqe.is_write() || wqe.is_read() || wqe.opcode == MLX5_OPCODE_NOP ||
-                     (wqe.is_atomic() && device_.config.caps.atomic);
+  const bool known = wqe.is_send() || wqe.is_write() || wqe.is_read() || wqe.is_umr() ||
+                     wqe.opcode == MLX5_OPCODE_NOP || (wqe.is_atomic() && device_.config.caps.atomic);
   if (!known || wqe.malformed || wqe.qpn != qp.qpn || wqe.index != qp.sq_ci) return prm::kSynLocalQpOp;
   if (wqe.ds * prm::kDs > device_.config.caps.max_wqe_sz_sq) return prm::kSynLocalQpOp;
+  if (qp.signature && !signature_holds(wqe)) return prm::kSynLocalQpOp;
   if (qp.unreliable() && !unreliable_allows(qp, wqe, device_)) return prm::kSynLocalQpOp;
   if (qp.service == prm::kStUd && wqe.length > qp.mtu) return prm::kSynLocalLength;  // one packet (S-UD-1)
   const bool awaits_data = wqe.is_read() || wqe.is_atomic();
@@ -327,10 +332,13 @@ std::uint8_t Requester::check_wqe(const Qp& qp, const SendWqe& wqe) const {
   return 0;
 }
 
-// A fenced WQE waits for earlier READs and atomics; those wait for room in the window (S-RC-31, S-RC-32). No more than
-// 2^23 PSNs may be outstanding, or old and new could not be told apart (S-RC-1).
+// A fenced WQE waits for earlier READs and atomics, one with a small fence for earlier UMRs; READs and atomics wait for room
+// in the window (S-RC-31, S-RC-32, S-RC-76). No more than 2^23 PSNs may be outstanding, or old and new could not be told
+// apart (S-RC-1).
 bool Requester::must_wait(const Qp& qp, const SendWqe& wqe) const {
   const bool fenced = wqe.fence == 2 || wqe.fence == 3 || wqe.fence == 4;
+  const bool small_fenced = wqe.fence == 1 || wqe.fence == 3 || wqe.fence == 4;
+  if ((small_fenced || wqe.is_umr()) && qp.umr_executing) return true;
   if (fenced && qp.reads_outstanding > 0) return true;
   if ((wqe.is_read() || wqe.is_atomic()) && qp.reads_outstanding >= qp.max_rd_atomic) return true;
   const auto outstanding = static_cast<std::uint32_t>(qp.next_psn - qp.unacked_psn);

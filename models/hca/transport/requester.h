@@ -51,6 +51,9 @@ class Requester {
   std::uint8_t check_wqe(const Qp& qp, const SendWqe& wqe) const;
   bool must_wait(const Qp& qp, const SendWqe& wqe) const;
   sim::Task<void> flush_next(Qp& qp);
+  // umr.cpp
+  void start_umr(Qp& qp, const SendWqe& wqe, sim::MsgId msg);
+  sim::Flow execute_umr(Qp& qp);
 
   // Answers
   sim::Flow take_responses(Qp& qp);
@@ -58,6 +61,7 @@ class Requester {
   void on_nak(Qp& qp, const RxPacket& rx, std::uint8_t syndrome);
   sim::Task<void> on_read_response(Qp& qp, RxPacket& rx);
   sim::Task<void> on_atomic_response(Qp& qp, RxPacket& rx);
+  void atomic_done(Qp& qp, SentWqe& s, Psn psn);
   void data_complete(Qp& qp, SentWqe& s);
   bool acknowledge(Qp& qp, Psn up_to);
   void complete(Qp& qp);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "hca/trace_points.h"
+#include "hca/transport/scatter_to_cqe.h"
 #include "hca/transport/send_wqe.h"
 
 namespace hca {
@@ -133,7 +134,13 @@ sim::Task<void> Responder::on_send(Qp& qp, RxPacket& rx) {
   }
   device_.context.journeys.mark(rx.packet->cause.critical ? rx.packet->cause.msg : 0, sim::Stage::rq_wqe,
                                 device_.context.now());
-  if (!co_await scatter(qp, rx) || qp.ended(life)) co_return;
+  bool placed = false;
+  if (receives_in_cqe(qp, op, rx.packet->payload_length)) placed = fits_receive(qp, rx);
+  else placed = co_await scatter(qp, rx);
+  if (!placed || qp.ended(life)) co_return;
+  if (op.has(wire::kHasIeth)) {
+    if (!co_await invalidate(qp, rx)) co_return;
+  }
   qp.rx_kind = op.ends() ? std::uint8_t{0xFF} : static_cast<std::uint8_t>(op.kind);
   if (op.ends()) post_receive(qp, rx);
   advance(qp, rx);
@@ -235,7 +242,8 @@ sim::Task<bool> Responder::scatter(Qp& qp, RxPacket& rx) {
       device_.context.journeys.mark(rx.packet->cause.critical ? cause.msg : 0, sim::Stage::scatter,
                                     device_.context.now());
     for (std::uint32_t i = 0; i < to.count; ++i) {
-      dma_.write(to.item[i].at, to.item[i].length, rx.packet->payload, rx.packet->payload_offset + done, cause);
+      dma_.write(to.item[i].at, to.item[i].length, rx.packet->payload, rx.packet->payload_offset + done, cause,
+                 to.item[i].relaxed);
       done += to.item[i].length;
     }
     if (write) qp.rx_va += g.length;

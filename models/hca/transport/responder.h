@@ -39,6 +39,8 @@ class Responder {
   sim::Task<void> on_write(Qp& qp, RxPacket& rx);
   sim::Task<bool> take_receive_wqe(Qp& qp, const RxPacket& rx);
   sim::Task<bool> scatter(Qp& qp, RxPacket& rx);
+  bool fits_receive(Qp& qp, RxPacket& rx);
+  sim::Task<bool> invalidate(Qp& qp, RxPacket& rx);
   void advance(Qp& qp, RxPacket& rx);
   void rnr_nak(Qp& qp, const RxPacket& rx);
   void post_receive(Qp& qp, const RxPacket& rx);
@@ -67,6 +69,7 @@ class Responder {
   sim::Task<void> send_read_data(Qp& qp, const ResponseJob& job);
   sim::Task<void> send_atomic_result(Qp& qp, const ResponseJob& job);
   void send_ack(Qp& qp, const ResponseJob& job);
+  void response_failed(Qp& qp, Psn psn, Fault fault);
 
   Device& device_;
   DmaEngine& dma_;

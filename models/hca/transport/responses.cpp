@@ -77,7 +77,7 @@ sim::Task<void> Responder::send_read_data(Qp& qp, const ResponseJob& job) {
     const bool superseded = life != qp.generation || qp.responses.empty();  // a NAK has ended the QP
     if (fault != Fault::none || superseded) {
       tx_.discard(p);
-      if (!superseded) payload_failed(qp, job.psn + i);
+      if (!superseded) response_failed(qp, job.psn + i, fault);
       co_return;
     }
     const bool first = i == 0, last = p->last;
@@ -100,11 +100,19 @@ sim::Task<void> Responder::send_read_data(Qp& qp, const ResponseJob& job) {
 // the last answer of this QP (S-ERR-11).
 void Responder::payload_failed(Qp& qp, Psn psn) {
   if (qp.state == QpState::err || qp.state == QpState::reset) return;
+  tx_.cancel(qp.response_packets);  // those behind the one that failed
+  response_failed(qp, psn, Fault::dma);
+}
+
+void Responder::response_failed(Qp& qp, Psn psn, Fault fault) {
+  if (qp.state == QpState::err || qp.state == QpState::reset) return;
   naks_.add();
-  tx_.cancel(qp.response_packets);
   qp.responses.clear();
-  send_ack(qp, {ResponseJob::ack, wire::kNakRemoteOperational, psn, qp.msn, 0, 0, 0, {}});
-  control_.queue_unreadable(qp);
+  const Refusal& why = refusals::of_remote(fault);
+  send_ack(qp, {ResponseJob::ack, static_cast<std::uint8_t>(why.nak), psn, qp.msn, 0, 0, 0, {}});
+  if (fault == Fault::dma) return control_.queue_unreadable(qp);
+  events_.async(why.event, qp.qpn);
+  control_.enter_error(qp);
 }
 
 }  // namespace hca

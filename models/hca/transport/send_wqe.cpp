@@ -45,6 +45,7 @@ SendWqe parse_send_wqe(WqeBytes bytes, std::uint8_t service) {
     w.swap_add = prm::get64(p, 32);
     w.compare = prm::get64(p, 40);
   }
+  if (w.is_umr()) w.first_data_ds = w.ds;  // operation segments only
   w.malformed = w.ds < w.first_data_ds;
   for (std::uint32_t at = w.first_data_ds * prm::kDs, end = w.ds * prm::kDs; at < end && !w.malformed;) {
     const std::uint32_t count = word(p + at);
@@ -61,6 +62,12 @@ SendWqe parse_send_wqe(WqeBytes bytes, std::uint8_t service) {
   }
   w.bytes = std::move(bytes);
   return w;
+}
+
+bool signature_holds(const SendWqe& wqe) {
+  std::byte x{0};
+  for (std::uint32_t i = 0; i < wqe.ds * prm::kDs; ++i) x ^= wqe.bytes.data()[i];
+  return x == std::byte{0xFF};
 }
 
 GatherCursor::GatherCursor(const std::byte* wqe, std::uint32_t first_data_ds, std::uint32_t ds)

@@ -47,6 +47,7 @@ struct SendWqe {
   bool is_write() const { return opcode == MLX5_OPCODE_RDMA_WRITE || opcode == MLX5_OPCODE_RDMA_WRITE_IMM; }
   bool is_read() const { return opcode == MLX5_OPCODE_RDMA_READ; }
   bool is_atomic() const { return opcode == MLX5_OPCODE_ATOMIC_CS || opcode == MLX5_OPCODE_ATOMIC_FA; }
+  bool is_umr() const { return opcode == MLX5_OPCODE_UMR; }
   bool has_immediate() const { return opcode == MLX5_OPCODE_SEND_IMM || opcode == MLX5_OPCODE_RDMA_WRITE_IMM; }
 };
 
@@ -58,6 +59,9 @@ constexpr std::uint32_t wqe_basic_blocks(std::uint32_t ds) { return (ds + 3) / 4
 /// Decodes a WQE of a QP of this service (prm::QpcService), of which at least the control segment is there. Never reads beyond
 /// DS or the bytes that were read.
 SendWqe parse_send_wqe(WqeBytes bytes, std::uint8_t service = prm::kStRc);
+
+/// Whether the XOR of the WQE's bytes, its signature among them, is all ones.
+bool signature_holds(const SendWqe& wqe);
 
 /// Walks the data segments of a WQE.
 class GatherCursor {

@@ -40,7 +40,7 @@ void TxPort::submit(OutPacket* p, const Extents& gather) {
   std::uint32_t offset = p->packet->payload_offset;
   for (std::uint32_t i = 0; i < gather.count; ++i) {
     dma_.read(gather.item[i].at, gather.item[i].length, p->packet->payload, offset, p->packet->cause, &payload_arrived,
-              p, reinterpret_cast<std::uint64_t>(this));
+              p, reinterpret_cast<std::uint64_t>(this), gather.item[i].relaxed);
     offset += gather.item[i].length;
   }
   if (gather.count == 0) release_ready(*p->queue);

@@ -12,6 +12,7 @@ inline constexpr std::uint8_t kVendorReceiveProt = 0x51;    ///< receive WQE: sc
 inline constexpr std::uint8_t kVendorLocalQpOp = 0x61;      ///< seen
 inline constexpr std::uint8_t kVendorLocalLength = 0x62;    ///< send WQE
 inline constexpr std::uint8_t kVendorReceiveLength = 0x63;  ///< receive WQE shorter than its message
+inline constexpr std::uint8_t kVendorBind = 0x67;           ///< UMR WQE
 inline constexpr std::uint8_t kVendorBadResponse = 0x70;
 inline constexpr std::uint8_t kVendorRetryExceeded = 0x81;  ///< seen
 inline constexpr std::uint8_t kVendorRnrExceeded = 0x87;    ///< seen

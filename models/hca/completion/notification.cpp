@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a CQ asks for an event: arm doorbell, solicited CQEs, moderation (S-CE-2…8, S-MOD-2, S-MOD-3). With moderation an
+// armed CQ fires when `count` CQEs have come since the last event, or a CQE has waited until the period is over. The
+// period starts with the last event or the arm behind it, or with each CQE.
+#include "hca/completion/arm.h"
+#include "hca/completion/completion_unit.h"
+#include "hca/trace_points.h"
+
+namespace hca {
+
+void CompletionUnit::notify(Cq& cq, bool solicited, sim::trace::Cause cause) {
+  if (cq.moderation.active()) {
+    if (cq.moderation.from_cqe) cq.moderation.origin = context_.now();
+    if (solicited && cq.moderation.solicited_breaks && cq.arm != ArmState::fired) return fire(cq, cause);
+    return tell(cq, cause);
+  }
+  if (cq.arm == ArmState::fired || (cq.arm == ArmState::armed_solicited && !solicited)) return;
+  fire(cq, cause);
+}
+
+// Fires if an armed CQ holds something to tell and moderation does not hold it back; otherwise looks again when the period is over.
+void CompletionUnit::tell(Cq& cq, sim::trace::Cause cause) {
+  if (cq.arm == ArmState::fired) return;
+  CqModeration& m = cq.moderation;
+  const std::uint32_t newest = cq.arm == ArmState::armed_solicited ? cq.last_solicited : cq.producer;
+  if (static_cast<std::int32_t>(newest - m.told) <= 0) return;
+  const bool enough = !m.active() || (m.count != 0 && cq.producer - m.told >= m.count);
+  const sim::Picos due = m.origin + sim::Picos{m.period * 1'000'000LL};
+  if (enough || (m.period != 0 && due <= context_.now())) return fire(cq, cause);
+  if (m.period == 0 || m.scheduled) return;
+  m.scheduled = true;
+  context_.scheduler.at(due, &CompletionUnit::period_over, this, cq.cqn);
+}
+
+void CompletionUnit::period_over(void* self, std::uint64_t cqn) {
+  auto* u = static_cast<CompletionUnit*>(self);
+  Cq* cq = u->cqs_.find(static_cast<std::uint32_t>(cqn));
+  if (cq == nullptr) return;
+  cq->moderation.scheduled = false;
+  u->tell(*cq, {});
+}
+
+void CompletionUnit::fire(Cq& cq, sim::trace::Cause cause) {
+  cq.arm = ArmState::fired;
+  cq.fired_since_arm = true;
+  cq.moderation.told = cq.producer;
+  cq.moderation.origin = context_.now();
+  events_.completion(cq.eqn, cq.cqn, cause);
+}
+
+void CompletionUnit::arm(std::uint32_t high, std::uint32_t cqn) {
+  Cq* cq = cqs_.find(cqn & 0xFFFFFF);
+  if (cq == nullptr || cq->overflow) return;
+  const ArmRequest request = decode_arm(high);
+  trace_.instant(points::cq_doorbell, {}, context_.now(), cq->cqn, request.ci, request.sn,
+                 request.solicited_only ? 1 : 0);
+  const bool was_fired = cq->arm == ArmState::fired;
+  if (!take_arm(*cq, request)) return;
+  // What the program had consumed when it armed needs no event.
+  const std::uint32_t ci = cq->producer - ((cq->producer - request.ci) & 0xFFFFFF);
+  const std::uint32_t covered = config_.arm_checks_pi ? ci : cq->producer;
+  CqModeration& m = cq->moderation;
+  if (static_cast<std::int32_t>(covered - m.told) > 0 || !m.active()) m.told = covered;
+  if (was_fired && !m.from_cqe) m.origin = context_.now();
+  tell(*cq, {});
+}
+
+}  // namespace hca
