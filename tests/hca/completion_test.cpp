@@ -138,6 +138,19 @@ TEST_F(Completion, AFullRingIsReadAgainBeforeItCountsAsOverrun) {
   EXPECT_EQ(writes_in(kCqRing).size(), 5u);
 }
 
+// The ring looks full and the record that would tell cannot be read.
+TEST_F(Completion, AnUnreadableRecordIsAnAccessViolation_S_OVR_2) {
+  for (int i = 0; i < 4; ++i) post();
+  bench.endpoint.answer = false;
+  post();
+  bench.endpoint.complete(bench.endpoint.reads.size() - 1, 0, ~0U, pcie::CplStatus::UR);
+  bench.run();
+  EXPECT_EQ(failed, (std::vector<std::uint32_t>{0x101}));
+  const auto e = writes_in(kAsyncRing);
+  ASSERT_EQ(e.size(), 1u);
+  EXPECT_EQ(static_cast<int>(e[0].bytes[43]), 2);
+}
+
 TEST_F(Completion, IgnoredOverrunWritesOverOldCqes_A_43) {
   cq->ignore_overrun = true;
   for (int i = 0; i < 10; ++i) post();

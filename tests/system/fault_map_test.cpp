@@ -291,6 +291,21 @@ std::vector<Row> rows() {
   all.back().receives = [](End&) {};
   all.back().responder = {};
 
+  // So many entries that the ring has pages of its own, and has been mapped last.
+  responder_fault("S_ERR_11_unreadable_receive_queue", send_to_peer, kRemoteOperation, 0x63, kFatalEvent).prepare =
+      [](Pair& p, End& e) {
+        ibv_qp_init_attr init{};
+        init.send_cq = init.recv_cq = e.cq;
+        init.qp_type = IBV_QPT_RC;
+        init.cap = {16, 1024, 2, 2, 0};
+        ASSERT_EQ(ibv_destroy_qp(e.qp), 0);
+        const std::size_t before = e.process_.space.pinned_pages();
+        e.qp = ibv_create_qp(e.pd, &init);
+        ASSERT_NE(e.qp, nullptr);
+        unmap(p.cluster->host(1), e.process_.space.pinned_pages() - before);
+      };
+  all.back().responder = {};
+
   // No receive, no answer
   requester_fault("S_ERR_12_no_receive", send_to_peer, {IBV_WC_RNR_RETRY_EXC_ERR, 0x87}).set_up = [](Pair& p) {
     p.options[0].rnr_retry = 2;
@@ -451,6 +466,34 @@ TEST_P(FaultMap, BothSidesEndAsTheTableSays) {
   if (row.nak == 0) EXPECT_TRUE(naks.empty());
   else EXPECT_EQ(naks, (std::vector<std::uint8_t>{row.nak})) << "told once, S-RC-26";
 }
+// The requester's queue itself cannot be read: no completion can tell of its WQEs (S-AE-2).
+TEST(FaultOfAQueue, UnreadableSendQueueIsFatal_S_ERR_11) {
+  Pair p;
+  for (HostConfig& h : p.scenario.hosts) {
+    h.iommu.mode = iommu::Mode::translated;
+    h.hca.uar.bf_buffers = 0;  // the WQE must be fetched
+  }
+  p.run(
+      [&](End& e) {
+        ibv_qp_init_attr init{};
+        init.send_cq = init.recv_cq = e.cq;
+        init.qp_type = IBV_QPT_RC;
+        init.cap = {1024, 16, 2, 2, 0};
+        ASSERT_EQ(ibv_destroy_qp(e.qp), 0);
+        const std::size_t before = e.process_.space.pinned_pages();
+        e.qp = ibv_create_qp(e.pd, &init);
+        ASSERT_NE(e.qp, nullptr);
+        e.go_to_rts();
+        unmap(p.cluster->host(0), e.process_.space.pinned_pages() - before);
+        ASSERT_EQ(e.send(1, 0, 64), 0);
+        e.thread().sleep(200_us);
+        EXPECT_EQ(e.state(), IBV_QPS_ERR);
+        EXPECT_EQ(e.events(), kFatalEvent);
+        EXPECT_TRUE(drain(e).empty());
+      },
+      [](End& e) { EXPECT_EQ(e.state(), IBV_QPS_RTS); });
+}
+
 INSTANTIATE_TEST_SUITE_P(Rc, FaultMap, testing::ValuesIn(rows()),
                          [](const auto& i) { return std::string(i.param.name); });
 

@@ -257,6 +257,67 @@ TEST(Acknowledgement, OneStandsForThoseThatGathered_S_RC_20) {
   EXPECT_EQ(p.counter("host1.hca.responder.acks_coalesced"), 7u);
 }
 
+// Retries --------------------------------------------------------------------------------------------------------------
+
+TEST(Retries, AreRestoredByProgress_S_RC_43) {
+  Pair p;
+  p.options[0].retry = 1;
+  p.options[0].timeout = 8;
+  // Each is lost when the message is on its way for the first, second, third time.
+  std::uint32_t pass = 0;
+  for (const std::uint32_t lost : {3U, 7U, 12U}) p.lose(wire::kWriteMiddle, kPsn + lost, ++pass);
+  p.run(
+      [](End& e) {
+        e.fill(3);
+        ASSERT_EQ(e.write(1, 0, 20 * 1024, e.peer.va, e.peer.rkey), 0);
+        EXPECT_EQ(e.statuses(1), (Statuses{IBV_WC_SUCCESS}));
+        e.meet("done");
+      },
+      [](End& e) {
+        e.meet("done");
+        EXPECT_TRUE(e.holds(0, 20 * 1024, 3, 0));
+      });
+  EXPECT_EQ(p.counter("host0.hca.requester.sequence_naks_received"), 3u);
+}
+
+// A packet is lost twice: its first repetition costs a retry for the NAK, its second one for the timeout.
+class LostTwice : public testing::TestWithParam<unsigned> {};
+TEST_P(LostTwice, NaksAndTimeoutsShareTheRetries_S_RC_46) {
+  const unsigned retries = GetParam();
+  Pair p;
+  p.options[0].retry = static_cast<std::uint8_t>(retries);
+  p.options[0].timeout = 8;
+  for (const std::uint32_t iter : {1U, 2U}) p.lose(wire::kWriteMiddle, kPsn + 3, iter);
+  p.run(
+      [&](End& e) {
+        ASSERT_EQ(e.write(1, 0, 10 * 1024, e.peer.va, e.peer.rkey), 0);
+        EXPECT_EQ(e.statuses(1), (Statuses{retries < 2 ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS}));
+      },
+      nothing);
+}
+INSTANTIATE_TEST_SUITE_P(Rc, LostTwice, testing::Values(1U, 2U), testing::PrintToStringParamName());
+
+TEST(Retries, OfRnrAreRestoredByProgress_S_RC_53) {
+  Pair p;
+  p.options[0].rnr_retry = 1;
+  p.options[1].min_rnr_timer = 18;  // 5.12 ms
+  p.run(
+      [](End& e) {
+        for (std::uint64_t i = 0; i < 3; ++i) {
+          ASSERT_EQ(e.send(i, 0, 64), 0);
+          EXPECT_EQ(e.statuses(1), (Statuses{IBV_WC_SUCCESS}));
+        }
+      },
+      [](End& e) {
+        for (std::uint64_t i = 0; i < 3; ++i) {
+          e.thread().sleep(1_ms);  // the message is there, and has been turned away once
+          ASSERT_EQ(e.receive(i, 0, 64), 0);
+          EXPECT_EQ(e.statuses(1), (Statuses{IBV_WC_SUCCESS}));
+        }
+      });
+  EXPECT_EQ(p.counter("host1.hca.responder.rnr_naks_sent"), 3u);
+}
+
 // Receiver not ready ---------------------------------------------------------------------------------------------------
 
 class AfterRnrNak : public testing::TestWithParam<bool> {};
