@@ -96,18 +96,17 @@ sim::Task<void> Responder::send_read_data(Qp& qp, const ResponseJob& job) {
   }
 }
 
-// Data of a READ or the operand of an atomic could not be reached: the key went away, or the IOMMU refused. The NAK is
-// the last answer of this QP (S-ERR-11).
+// Data of a READ or the operand of an atomic could not be reached: the key went away, or the IOMMU refused. What stands
+// behind them must not leave with a gap before it, and the NAK is the last answer of this QP (S-ERR-11).
 void Responder::payload_failed(Qp& qp, Psn psn) {
-  if (qp.state == QpState::err || qp.state == QpState::reset) return;
-  tx_.cancel(qp.response_packets);  // those behind the one that failed
+  tx_.cancel(qp.response_packets);
   response_failed(qp, psn, Fault::dma);
 }
 
 void Responder::response_failed(Qp& qp, Psn psn, Fault fault) {
-  if (qp.state == QpState::err || qp.state == QpState::reset) return;
-  naks_.add();
   qp.responses.clear();
+  if (!qp.receives()) return;  // ERR already, and silent
+  naks_.add();
   const Refusal& why = refusals::of_remote(fault);
   send_ack(qp, {ResponseJob::ack, static_cast<std::uint8_t>(why.nak), psn, qp.msn, 0, 0, 0, {}});
   if (fault == Fault::dma) return control_.queue_unreadable(qp);
