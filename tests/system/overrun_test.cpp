@@ -118,6 +118,37 @@ TEST(Overrun, FailsEachQpOfASharedCqWhenItNeedsTheCq_A_42) {
       });
 }
 
+TEST(Overrun, IsNotDetectedWhenIgnored_A_43) {
+  OverrunPair p;
+  p.run(
+      [](End& e) {
+        fill(e, 40);
+        EXPECT_EQ(e.statuses(40), Statuses(40, IBV_WC_SUCCESS));
+        e.meet("done");
+      },
+      [](End& e) {
+        post_receives(e, 50);
+        e.meet("done");
+        EXPECT_TRUE(e.events().empty());
+        EXPECT_EQ(e.state(), IBV_QPS_RTS);
+        EXPECT_LT(poll(e), 40) << "completions have been overwritten";
+      },
+      [](End& e) {
+        ASSERT_EQ(ibv_destroy_qp(e.qp), 0);
+        ASSERT_EQ(ibv_destroy_cq(e.cq), 0);
+        ibv_cq_init_attr_ex a{};
+        a.cqe = kSlots - 1;
+        a.wc_flags = IBV_WC_STANDARD_FLAGS;
+        a.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+        a.flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+        ibv_cq_ex* cq = ibv_create_cq_ex(e.context, &a);
+        ASSERT_NE(cq, nullptr);
+        e.cq = ibv_cq_ex_to_cq(cq);
+        e.qp = e.make_qp(e.cq, e.cq);
+        ASSERT_NE(e.qp, nullptr);
+      });
+}
+
 // The receive CQ overruns; the send queue reports to another one, where its flush is seen.
 TEST(Overrun, FlushesToTheHealthyCq_S_OVR_3) {
   OverrunPair p;
