@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/properties/run_traffic.h"
 
-#include <cstdlib>
 #include <memory>
 
 #include "system/cluster.h"
@@ -36,12 +35,7 @@ std::string leftovers(sim::Context& context, Cluster& cluster, const std::string
 std::string run_traffic(std::uint64_t seed, std::size_t messages) {
   Plan plan(seed, messages);
   sim::Context context(seed);
-  if (const char* file = std::getenv("RDMASIM_TRACE")) {
-    constexpr auto kHca = static_cast<unsigned>(sim::trace::Category::hca);
-    constexpr auto kFabric = static_cast<unsigned>(sim::trace::Category::fabric);
-    context.tracer.add_sink(std::make_unique<TextTrace>(file));
-    context.tracer.open({}, 1U << kHca | 1U << kFabric);
-  }
+  trace_to_file(context);
   Cluster cluster(context, plan.scenario, sim::EngineMode::run_ahead);
   std::string failure, before[2];
   std::unique_ptr<TrafficProgram> programs[2];

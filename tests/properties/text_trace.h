@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdio>
+#include <cstdlib>
 #include <map>
+#include <memory>
 #include <string>
 
-#include "sim/trace/trace.h"
+#include "sim/context.h"
 
 namespace sys::test {
 
@@ -33,5 +35,15 @@ class TextTrace final : public sim::trace::Sink {
   std::FILE* out_;
   std::map<std::uint32_t, std::string> tracks_;
 };
+
+/// Traces adapters and fabric to $RDMASIM_TRACE, if that is set.
+inline void trace_to_file(sim::Context& context) {
+  const char* file = std::getenv("RDMASIM_TRACE");
+  if (file == nullptr) return;
+  constexpr auto kHca = static_cast<unsigned>(sim::trace::Category::hca);
+  constexpr auto kFabric = static_cast<unsigned>(sim::trace::Category::fabric);
+  context.tracer.add_sink(std::make_unique<TextTrace>(file));
+  context.tracer.open({}, 1U << kHca | 1U << kFabric);
+}
 
 }  // namespace sys::test

@@ -272,5 +272,31 @@ TEST(Uc, PsnsWrapFrom24Bits_A_46) {
   EXPECT_EQ(psns, (std::vector<std::uint32_t>{0xFFFFFE, 0xFFFFFF, 0, 1}));
 }
 
+// The error comes while the queue has already taken up the failed request again: nothing beyond the queue is flushed.
+TEST(Uc, FailureBehindRequestsUnderWayFlushesOnlyWhatIsPosted_S_QP_51) {
+  Uc p;
+  p.run(
+      [&](End& e) {
+        std::vector<ibv_sge> bad{{e.va(), 3000, e.mr->lkey + 0x100}};
+        ibv_send_wr wr[3]{}, *refused = nullptr;
+        for (std::size_t i = 0; i < 3; ++i) {
+          wr[i].wr_id = i;
+          wr[i].opcode = IBV_WR_SEND;
+          if (i < 2) wr[i].next = &wr[i + 1];
+        }
+        wr[2].sg_list = bad.data();
+        wr[2].num_sge = 1;
+        ASSERT_EQ(ibv_post_send(e.qp, wr, &refused), 0);
+        const auto wc = e.wait(1);
+        EXPECT_EQ(wc[0].wr_id, 2u);
+        EXPECT_EQ(wc[0].status, IBV_WC_LOC_PROT_ERR);
+        pause(e, 1_ms);
+        ibv_wc more{};
+        EXPECT_EQ(ibv_poll_cq(e.cq, 1, &more), 0);
+        EXPECT_EQ(e.state(), IBV_QPS_SQE);
+      },
+      [](End&) {});
+}
+
 }  // namespace
 }  // namespace sys::test

@@ -73,11 +73,13 @@ sim::Flow Requester::serve(Qp& qp) {
     if (!qpc_.hit(qp.qpn)) co_await qpc_.fill(qp.qpn, {});
     co_await device_.context.delay(device_.config.context.qpc_hit);
     bool stalled = false;
-    if (qp.flushes_sends()) {
+    if (!can_work(qp)) {
+      // done by a failure or an answer in the meantime
+    } else if (qp.flushes_sends()) {
       co_await flush_next(qp);
     } else if (qp.send_psn != qp.next_psn) {
       co_await resend(qp);
-    } else if (can_work(qp)) {
+    } else {
       const std::uint16_t before = qp.sq_ci;
       co_await start_wqe(qp);
       // A fence or the READ window: an answer kicks again. Not so if retransmission cut in.
