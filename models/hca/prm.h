@@ -327,6 +327,7 @@ enum QpOpt : std::uint32_t {
   kOptAltPath = 1U << 0, kOptRre = 1U << 1, kOptRae = 1U << 2, kOptRwe = 1U << 3, kOptPkeyIndex = 1U << 4,
   kOptQkey = 1U << 5, kOptRnrTimeout = 1U << 6, kOptPrimaryPath = 1U << 7, kOptSraMax = 1U << 8, kOptRraMax = 1U << 9,
   kOptPmState = 1U << 10, kOptRetryCount = 1U << 12, kOptRnrRetry = 1U << 13, kOptAckTimeout = 1U << 14,
+  kOptPrimaryPort = 1U << 16,
 };
 // clang-format on
 

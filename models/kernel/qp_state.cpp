@@ -77,9 +77,9 @@ struct OptRow {
 };
 constexpr std::uint32_t kOptAccess = prm::kOptRre | prm::kOptRae | prm::kOptRwe;
 constexpr OptRow kOptRows[] = {
-    {IBV_QPS_INIT, IBV_QPS_INIT, kOptAccess | prm::kOptPkeyIndex | prm::kOptPrimaryPath,
-     prm::kOptRwe | prm::kOptPkeyIndex | prm::kOptPrimaryPath,
-     prm::kOptPkeyIndex | prm::kOptQkey | prm::kOptPrimaryPath},
+    {IBV_QPS_INIT, IBV_QPS_INIT, kOptAccess | prm::kOptPkeyIndex | prm::kOptPrimaryPort,
+     prm::kOptRwe | prm::kOptPkeyIndex | prm::kOptPrimaryPort,
+     prm::kOptPkeyIndex | prm::kOptQkey | prm::kOptPrimaryPort},
     {IBV_QPS_INIT, IBV_QPS_RTR, prm::kOptAltPath | kOptAccess | prm::kOptPkeyIndex,
      prm::kOptAltPath | prm::kOptRwe | prm::kOptPkeyIndex, prm::kOptPkeyIndex | prm::kOptQkey},
     {IBV_QPS_RTR, IBV_QPS_RTS, prm::kOptAltPath | kOptAccess | prm::kOptPmState | prm::kOptRnrTimeout,
@@ -87,9 +87,11 @@ constexpr OptRow kOptRows[] = {
     {IBV_QPS_RTS, IBV_QPS_RTS, prm::kOptAltPath | kOptAccess | prm::kOptPmState | prm::kOptRnrTimeout,
      prm::kOptAltPath | prm::kOptRwe | prm::kOptPmState, prm::kOptQkey},
     {IBV_QPS_SQD, IBV_QPS_SQD,
-     kOptAccess | prm::kOptPrimaryPath | prm::kOptAckTimeout | prm::kOptRetryCount | prm::kOptRnrRetry |
-         prm::kOptSraMax | prm::kOptRraMax | prm::kOptPkeyIndex | prm::kOptRnrTimeout | prm::kOptPmState,
-     prm::kOptRwe | prm::kOptPrimaryPath | prm::kOptPkeyIndex | prm::kOptPmState, prm::kOptPkeyIndex | prm::kOptQkey},
+     kOptAccess | prm::kOptPrimaryPath | prm::kOptPrimaryPort | prm::kOptAckTimeout | prm::kOptRetryCount |
+         prm::kOptRnrRetry | prm::kOptSraMax | prm::kOptRraMax | prm::kOptPkeyIndex | prm::kOptRnrTimeout |
+         prm::kOptPmState,
+     prm::kOptRwe | prm::kOptPrimaryPath | prm::kOptPrimaryPort | prm::kOptPkeyIndex | prm::kOptPmState,
+     prm::kOptPkeyIndex | prm::kOptQkey},
     {IBV_QPS_SQE, IBV_QPS_RTS, kOptAccess | prm::kOptRnrTimeout, prm::kOptRwe, prm::kOptQkey},
     {IBV_QPS_SQD, IBV_QPS_RTS, prm::kOptAltPath | kOptAccess | prm::kOptPmState | prm::kOptRnrTimeout,
      prm::kOptAltPath | prm::kOptRwe | prm::kOptPmState, prm::kOptQkey},
@@ -107,7 +109,7 @@ std::uint32_t opt_bits(std::uint32_t mask) {
   };
   map(IBV_QP_ACCESS_FLAGS, kOptAccess);
   map(IBV_QP_PKEY_INDEX, prm::kOptPkeyIndex);
-  map(IBV_QP_PORT, prm::kOptPrimaryPath);
+  map(IBV_QP_PORT, prm::kOptPrimaryPort);
   map(IBV_QP_QKEY, prm::kOptQkey);
   map(IBV_QP_AV, prm::kOptPrimaryPath);
   map(IBV_QP_TIMEOUT, prm::kOptAckTimeout);

@@ -117,21 +117,37 @@ std::vector<Piece> draw_pieces(sim::Rng& rng, std::uint32_t length, std::uint32_
 Message draw_message(sim::Rng& rng, const Shape& s) {
   Message m;
   m.opcode = pick(rng, {IBV_WR_SEND, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
-                        IBV_WR_RDMA_READ});
-  m.length = draw_length(rng, s);
+                        IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP});
+  m.length = m.is_atomic() ? 8 : draw_length(rng, s);
   m.immediate = rng.next();
   m.slot = rng.below(s.slots);
-  m.gather = draw_pieces(rng, m.length, s.sges);
+  if (m.is_atomic()) m.gather = {{rng.below(kMostGap), 8}};
+  else m.gather = draw_pieces(rng, m.length, s.sges);
   if (rng.chance(0.3)) m.flags |= IBV_SEND_SIGNALED;
   if (rng.chance(0.2)) m.flags |= IBV_SEND_SOLICITED;
   if (rng.chance(0.1)) m.flags |= IBV_SEND_FENCE;
-  if (!m.is_read() && m.length <= s.inline_bytes && rng.chance(0.6)) m.flags |= IBV_SEND_INLINE;
+  if (!m.returns_data() && m.length <= s.inline_bytes && rng.chance(0.6)) m.flags |= IBV_SEND_INLINE;
   if (m.takes_receive()) {
     const std::uint32_t spare = rng.chance(0.5) ? 0 : rng.below(kLongest - m.length + 1);
     const std::uint32_t room = m.is_write() ? rng.below(64) : m.length + spare;
     m.scatter = draw_pieces(rng, room, s.sges);
   }
   return m;
+}
+
+// What the atomic does to the stream's counter; one compare-and-swap in two finds what it expects (S-ATM-1).
+void count(sim::Rng& rng, Message& m, std::uint64_t& counter) {
+  const auto draw = [&] { return std::uint64_t{rng.next()} << 32 | rng.next(); };
+  m.original = counter;
+  m.compare_add = draw();
+  m.swap = draw();
+  if (m.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+    counter += m.compare_add;
+  } else if (rng.chance(0.5)) {
+    m.compare_add = counter;
+    counter = m.swap;
+  }
+  m.after = counter;
 }
 
 }  // namespace
@@ -145,8 +161,10 @@ Plan::Plan(std::uint64_t run_seed, std::size_t messages) : seed(run_seed) {
     for (Stream& s : direction) {
       const std::size_t n = std::max<std::size_t>(1, messages / (2 * shape.qps));
       std::uint32_t unsignaled = 0;
+      std::uint64_t counter = 0;
       for (std::size_t i = 0; i < n; ++i) {
         Message m = draw_message(rng, shape);
+        if (m.is_atomic()) count(rng, m, counter);
         // A full queue of unsignaled requests never drains (S-PS-42).
         if (++unsignaled >= shape.send_depth || i + 1 == n) m.flags |= IBV_SEND_SIGNALED;
         if ((m.flags & IBV_SEND_SIGNALED) != 0) unsignaled = 0;

@@ -27,6 +27,9 @@ struct Shape {
   bool signal_all = false;     ///< sq_sig_all
   double receiver_pause = 0;   ///< chance that a receiver does nothing for a while before it posts again
   std::uint32_t mtu_bytes() const { return 128U << mtu; }
+  /// What the peer may read and write of a QP: the slots, then a counter for atomics.
+  std::size_t counter_offset() const { return slots * slot_bytes; }
+  std::size_t window_bytes() const { return counter_offset() + 64; }
 };
 
 /// A piece of a scatter or gather list: `skip` bytes of the slot stay unused in front of it.
@@ -40,12 +43,17 @@ struct Message {
   unsigned flags = 0;      ///< IBV_SEND_*
   std::uint32_t slot = 0;  ///< WRITE and READ: slot of the peer's window
   std::vector<Piece> gather;
-  std::vector<Piece> scatter;  ///< of the receive that it takes
+  std::vector<Piece> scatter;               ///< of the receive that it takes
+  std::uint64_t compare_add = 0, swap = 0;  ///< atomic: operands
+  std::uint64_t original = 0, after = 0;    ///< atomic: the counter before and after it
 
+  bool is_atomic() const { return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD; }
+  /// READ or atomic: its buffer takes what comes back.
+  bool returns_data() const { return is_read() || is_atomic(); }
   bool is_read() const { return opcode == IBV_WR_RDMA_READ; }
   bool is_write() const { return opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM; }
   bool has_immediate() const { return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM; }
-  bool takes_receive() const { return opcode != IBV_WR_RDMA_WRITE && !is_read(); }
+  bool takes_receive() const { return opcode != IBV_WR_RDMA_WRITE && !returns_data(); }
 };
 
 /// What one host sends over one QP.

@@ -52,13 +52,14 @@ void TrafficProgram::open() {
   if (!expect(context_ != nullptr, "ibv_open_device")) return;
   pd_ = ibv_alloc_pd(context_);
   const std::size_t slots = shape_.qps * (shape_.send_depth + shape_.recv_depth) * shape_.slot_bytes;
-  const std::size_t window = shape_.slots * shape_.slot_bytes;
+  const std::size_t window = shape_.window_bytes();
   slots_ = static_cast<std::byte*>(process_.space.alloc(slots, 64));
   windows_ = static_cast<std::byte*>(process_.space.alloc(shape_.qps * window, 64));
   local_ = ibv_reg_mr(pd_, slots_, slots, IBV_ACCESS_LOCAL_WRITE);
   const std::uint64_t iova = 0x40'0000'0000ULL + reinterpret_cast<std::uint64_t>(windows_) % 4096;
-  remote_ = ibv_reg_mr_iova(pd_, windows_, shape_.qps * window, iova,
-                            IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+  remote_ = ibv_reg_mr_iova(
+      pd_, windows_, shape_.qps * window, iova,
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
   if (shape_.events) channel_ = ibv_create_comp_channel(context_);
   const std::uint32_t per_qp = shape_.send_depth + shape_.recv_depth;
   const auto add_cq = [&](std::uint32_t cqe) {
@@ -85,6 +86,8 @@ void TrafficProgram::open() {
       q.window[b] = q.mine[b] = Plan::content(1 - host_, i, Plan::kInitial, b);
       q.peer_window[b] = Plan::content(host_, i, Plan::kInitial, b);
     }
+    for (std::byte* image : {q.window, q.mine.data(), q.peer_window.data()})
+      std::fill_n(image + shape_.counter_offset(), 8, std::byte{0});
   }
 }
 
@@ -108,7 +111,8 @@ ibv_qp* TrafficProgram::create_qp(ibv_cq* send, ibv_cq* recv) {
   init.pd = pd_;
   init.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   init.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE |
-                        IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ;
+                        IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
+                        IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
   return ibv_create_qp_ex(context_, &init);
 }
 
@@ -133,7 +137,7 @@ void TrafficProgram::modify(Queue& q, const Address& peer) {
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_INIT;
   a.port_num = 1;
-  a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   expect(ibv_modify_qp(q.qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0, "to INIT");
   a = {};
   a.qp_state = IBV_QPS_RTR;
@@ -202,7 +206,7 @@ void TrafficProgram::build(std::size_t i, std::size_t message, ibv_send_wr& wr, 
     std::fill_n(at, p.skip, kGuard);
     at += p.skip;
     for (std::uint32_t b = 0; b < p.length; ++b, ++offset)
-      *at++ = m.is_read() ? kGuard : Plan::content(host_, i, message, offset);
+      *at++ = m.returns_data() ? kGuard : Plan::content(host_, i, message, offset);
   }
   std::fill_n(at, 8, kGuard);
   wr.wr_id = message;
@@ -213,10 +217,12 @@ void TrafficProgram::build(std::size_t i, std::size_t message, ibv_send_wr& wr, 
   wr.imm_data = m.immediate;
   wr.wr.rdma.remote_addr = peer_[i].window + m.slot * shape_.slot_bytes;
   wr.wr.rdma.rkey = peer_[i].rkey;
+  if (m.is_atomic()) wr.wr.atomic = {peer_[i].window + shape_.counter_offset(), m.compare_add, m.swap, peer_[i].rkey};
 }
 
 void TrafficProgram::apply(std::vector<std::byte>& window, const Shape& shape, const Message& m, int host,
                            std::size_t qp, std::size_t message) {
+  if (m.is_atomic()) std::memcpy(window.data() + shape.counter_offset(), &m.after, 8);
   if (!m.is_write()) return;
   std::byte* to = window.data() + m.slot * shape.slot_bytes;
   for (std::uint32_t b = 0; b < m.length; ++b) to[b] = Plan::content(host, qp, message, b);
@@ -228,11 +234,15 @@ void TrafficProgram::note_posted(std::size_t i, std::size_t message) {
   if ((m.flags & IBV_SEND_FENCE) != 0)
     for (Read& r : q.reads) r.fenced = true;
   if (m.is_write())
-    for (Read& r : q.reads) r.overtaken |= !r.fenced && out(i).messages[r.message].slot == m.slot;
+    for (Read& r : q.reads)
+      r.overtaken |= !r.fenced && out(i).messages[r.message].is_read() && out(i).messages[r.message].slot == m.slot;
   apply(q.peer_window, shape_, m, host_, i, message);
   if (m.is_read()) {
     const std::byte* from = q.peer_window.data() + m.slot * shape_.slot_bytes;
     q.reads.push_back({message, {from, from + m.length}});
+  } else if (m.is_atomic()) {
+    const auto* original = reinterpret_cast<const std::byte*>(&m.original);
+    q.reads.push_back({message, {original, original + 8}});
   }
 }
 
@@ -280,6 +290,13 @@ void TrafficProgram::post_by_builders(Queue& q, const std::vector<ibv_send_wr>& 
         break;
       case IBV_WR_RDMA_WRITE:
         ibv_wr_rdma_write(qp, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr);
+        break;
+      case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        ibv_wr_atomic_fetch_add(qp, wr.wr.atomic.rkey, wr.wr.atomic.remote_addr, wr.wr.atomic.compare_add);
+        break;
+      case IBV_WR_ATOMIC_CMP_AND_SWP:
+        ibv_wr_atomic_cmp_swp(qp, wr.wr.atomic.rkey, wr.wr.atomic.remote_addr, wr.wr.atomic.compare_add,
+                              wr.wr.atomic.swap);
         break;
       case IBV_WR_RDMA_WRITE_WITH_IMM:
         ibv_wr_rdma_write_imm(qp, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, wr.imm_data);
@@ -368,14 +385,18 @@ void TrafficProgram::on_send(std::size_t i, const ibv_wc& wc) {
               "completion of " + std::to_string(wc.wr_id) + " where " + which + " has to complete next"))
     return;
   const Message& m = s.messages[next];
-  const ibv_wc_opcode opcode = m.is_read() ? IBV_WC_RDMA_READ : m.is_write() ? IBV_WC_RDMA_WRITE : IBV_WC_SEND;
+  const ibv_wc_opcode opcode = m.is_read()                               ? IBV_WC_RDMA_READ
+                               : m.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? IBV_WC_FETCH_ADD
+                               : m.is_atomic()                           ? IBV_WC_COMP_SWAP
+                               : m.is_write()                            ? IBV_WC_RDMA_WRITE
+                                                                         : IBV_WC_SEND;
   expect(wc.opcode == opcode, which + ": opcode " + std::to_string(wc.opcode));
-  if (m.is_read()) expect(wc.byte_len == m.length, which + ": byte_len " + std::to_string(wc.byte_len));
+  if (m.returns_data()) expect(wc.byte_len == m.length, which + ": byte_len " + std::to_string(wc.byte_len));
   q.reclaimed = next + 1;
   for (; !q.reads.empty() && q.reads.front().message <= next; q.reads.pop_front()) {
     const Read& r = q.reads.front();
     if (r.overtaken) continue;  // S-RC-71
-    check_pieces("READ", i, r.message, slot_of(q.send_slots, r.message, shape_.send_depth),
+    check_pieces("answer", i, r.message, slot_of(q.send_slots, r.message, shape_.send_depth),
                  s.messages[r.message].gather, r.expected.data(), s.messages[r.message].length);
   }
 }

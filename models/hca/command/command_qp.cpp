@@ -175,8 +175,8 @@ bool CommandUnit::apply_qpc(Qp& qp, const std::byte* qpc, std::uint16_t opcode, 
   if ((init || (optional & prm::kOptPkeyIndex) != 0) && prm::get(path, prm::kAdsPkeyIndex) >= 128) return false;
   if (init || (optional & prm::kOptPkeyIndex) != 0) {
     copy_path(prm::kAdsPkeyIndex);
-    copy_path(prm::kAdsPort);
   }
+  if (init || changes(prm::kOptPrimaryPort)) copy_path(prm::kAdsPort);
   if (init || (optional & (prm::kOptRre | prm::kOptRwe | prm::kOptRae)) != 0) {
     qp.rre = prm::get(qpc, prm::kQpcRre) != 0;
     qp.rwe = prm::get(qpc, prm::kQpcRwe) != 0;
