@@ -128,7 +128,10 @@ void ModelProgram::reg_mr() {
 
 void ModelProgram::dereg_mr() {
   Mr* mr = any(mrs_);
-  if (mr == nullptr) return;
+  // A request that waits in SQD would find its key gone; the model does not keep keys.
+  const bool waiting = std::any_of(qps_.begin(), qps_.end(),
+                                   [](const Qp& q) { return q.model.state == IBV_QPS_SQD && !q.model.sends.empty(); });
+  if (mr == nullptr || waiting) return;
   note("dereg_mr");
   expect("dereg_mr", ibv_dereg_mr(mr->real), 0);
   --mr->pd->uses;
