@@ -13,6 +13,17 @@ namespace sys {
 
 using sim::Picos;
 
+namespace {
+
+/// WRs of a chain that a call took; one that is not built for the object refuses without naming any.
+template <class Wr>
+std::size_t accepted_of(int error, const std::vector<Wr>& chain, const Wr* bad) {
+  if (error == 0) return chain.size();
+  return bad != nullptr ? static_cast<std::size_t>(bad - chain.data()) : 0;
+}
+
+}  // namespace
+
 ibv_sge StepsProgram::sge(const SgeConfig& c) {
   ibv_sge out{};
   if (c.addr && c.lkey) return {*c.addr, c.length.value_or(0), *c.lkey};
@@ -96,7 +107,7 @@ int StepsProgram::post_send(const PostSendStep& s) {
   }
   ibv_send_wr* bad = nullptr;
   const int error = ibv_post_send(static_cast<ibv_qp*>(q.handle), wrs.data(), &bad);
-  const std::size_t accepted = error == 0 ? wrs.size() : static_cast<std::size_t>(bad - wrs.data());
+  const std::size_t accepted = accepted_of(error, wrs, bad);
   for (std::size_t i = 0; i < accepted; ++i)
     if (s.wr[i].bind_mw) objects_.note_bound(*s.wr[i].bind_mw, wrs[i].bind_mw.rkey);
   q.sends += accepted;
@@ -120,7 +131,7 @@ int StepsProgram::post_recv(const PostRecvStep& s) {
   ibv_recv_wr* bad = nullptr;
   const int error = q.kind == ObjectKind::srq ? ibv_post_srq_recv(static_cast<ibv_srq*>(q.handle), wrs.data(), &bad)
                                               : ibv_post_recv(static_cast<ibv_qp*>(q.handle), wrs.data(), &bad);
-  const std::size_t accepted = error == 0 ? wrs.size() : static_cast<std::size_t>(bad - wrs.data());
+  const std::size_t accepted = accepted_of(error, wrs, bad);
   q.receives += accepted;
   if (s.bad_wr && error != 0 && accepted != *s.bad_wr)
     throw StepFailed{"bad_wr names WR " + std::to_string(accepted) + " of the chain, expected " +

@@ -3,6 +3,7 @@
 // unique within a program; other programs write "program.name".
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -136,6 +137,10 @@ struct QpAttrConfig {
     v("rnr_retry", c.rnr_retry, "RNR retries, 7 = for ever", sim::assumed("7"), byte);
     v("en_sqd_async_notify", c.en_sqd_async_notify, "raise SQ_DRAINED when the send queue has drained", kGiven);
     v("ah_attr", c.ah_attr, "address of the peer", sim::assumed("that of the peer"));
+  }
+  template <class F>
+  void check(F&& fail) const {
+    if (path_mtu && !std::has_single_bit(*path_mtu)) fail("path_mtu", "must be 256, 512, 1024, 2048 or 4096");
   }
 };
 

@@ -208,6 +208,14 @@ TEST_F(Programs, AStepHasExactlyOneAction) {
   EXPECT_THAT(mistakes(pair(R"({"arm": {}, "expect": "ENOMEN"})", "")), HasSubstr("did you mean \"ENOMEM\"?"));
 }
 
+TEST_F(Programs, TheExampleOfTheReferenceRuns) {
+  std::ifstream in(RDMASIM_SOURCE_DIR "/docs/scenario.md");
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::size_t from = text.find("```json\n") + 8;
+  const Result r = run(text.substr(from, text.find("```", from) - from));
+  EXPECT_EQ(experiment::exit_code(r), 0) << to_table(r);
+}
+
 TEST_F(Programs, TheEffectiveConfigurationReadsBack) {
   const experiment::Scenario s = load(pair(R"({"loop": {"count": 2, "steps": [{"poll": {"until": "once"}}]}})", ""));
   const std::string first = experiment::effective_config(s).dump();
