@@ -89,10 +89,9 @@ void Watchdog::queues(const Host& host, const Process& process, std::vector<std:
     if (d->overrun) out.push_back(what + "overrun: no further completion will be written");
     if (c.completion_waits)
       out.push_back(what + "a completion lies in it that nobody polls" +
-                    (c.cq->channel != nullptr
-                         ? d->armed ? "; it was there before the CQ was armed, so no event tells: a lost wake-up"
-                                    : "; the CQ is not armed, so no event tells"
-                         : ""));
+                    (c.cq->channel != nullptr ? d->armed ? "; it came before the arm, so no event tells: a lost wake-up"
+                                                         : "; the CQ is not armed"
+                                              : ""));
     else if (c.cq->channel != nullptr && !d->armed)
       out.push_back(what + "not armed: no completion will raise an event");
     else if (d->armed && d->solicited_only) out.push_back(what + "armed for solicited completions only");
