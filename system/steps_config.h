@@ -17,7 +17,7 @@ struct LoopStep {
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("count", c.count, "how often", sim::required(), sim::Range{0, 1e12});
+    v("count", c.count, "how often", sim::required(), sim::Range{0, 1e9});
     v("steps", c.steps, "what is repeated", sim::required());
   }
 };
@@ -54,7 +54,7 @@ struct StepConfig {
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
     actions(c, v);
-    v("times", c.times, "the step is done that often", kGiven, sim::Range{1, 1e12});
+    v("times", c.times, "the step is done that often", kGiven, sim::Range{1, 1e9});
     v("expect", c.expect, "what the call has to return; anything else fails the run", kGiven);
     v("note", c.note, "for readers", kGiven);
   }
