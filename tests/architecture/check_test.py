@@ -72,6 +72,12 @@ class Tree(unittest.TestCase):
         self.assertEqual(self.found("marks"), ["docs/x.md:1: names a place outside the project",
                                                "sim/b.cpp:1: mark of unfinished work"])
 
+    def test_coroutines(self):
+        self.write("sim/a.cpp", "if (a) {\n  if (co_await b() && c) while (d && e) co_await f();\n}\n")
+        self.assertEqual(self.found("coroutines"), [])
+        self.write("sim/b.cpp", "\nif (a &&\n    !co_await b()) {}\nbool c = d || (co_await e());\n")
+        self.assertEqual([v.split(": ")[0] for v in self.found("coroutines")], ["sim/b.cpp:3", "sim/b.cpp:4"])
+
     def test_sizes(self):
         self.write("sim/a.cpp", "\n" * check.MAX_LINES)
         self.assertEqual(self.found("sizes"), [])

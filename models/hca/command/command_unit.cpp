@@ -77,7 +77,9 @@ sim::Flow CommandUnit::run(unsigned slot) {
   if (read == DmaStatus::ok) {
     std::memcpy(&c.entry, entry.data(), sizeof c.entry);
     Status status = prm::kCmdBadInLen;
-    const bool complete = c.entry.type == prm::kCmdTypePci && co_await read_input(c) && co_await find_output(c);
+    bool complete = c.entry.type == prm::kCmdTypePci;
+    if (complete) complete = co_await read_input(c);
+    if (complete) complete = co_await find_output(c);
     const std::uint16_t opcode =
         complete ? static_cast<std::uint16_t>(prm::get(c.in.data(), prm::kInOpcode)) : std::uint16_t{0};
     if (complete) {

@@ -82,8 +82,9 @@ sim::Task<Fault> Translation::translate_window(std::uint32_t key, std::uint64_t 
 sim::Task<Fault> Translation::check(std::uint32_t key, std::uint64_t va, std::uint64_t length, MkeyAccess access,
                                     std::uint32_t pd, std::uint32_t qpn, sim::trace::Cause cause) {
   const std::uint32_t index = key >> 8;
-  if (mkeys_.find(index) != nullptr && !mpt_.hit(index) && co_await mpt_.fill(index, cause) != DmaStatus::ok)
-    co_return Fault::dma;
+  if (mkeys_.find(index) != nullptr && !mpt_.hit(index)) {
+    if (co_await mpt_.fill(index, cause) != DmaStatus::ok) co_return Fault::dma;
+  }
   co_await context_.delay(config_.mpt_hit);
   const Fault f = permitted(mkeys_.find(index), key, va, length, access, pd, qpn);
   if (f != Fault::none) faults_.add();
@@ -100,8 +101,9 @@ sim::Task<Fault> Translation::translate(std::uint32_t key, std::uint64_t va, std
     out.add({kNullIova}, length);
     co_return Fault::none;
   }
-  if (mkeys_.find(index) != nullptr && !mpt_.hit(index) && co_await mpt_.fill(index, cause) != DmaStatus::ok)
-    co_return Fault::dma;
+  if (mkeys_.find(index) != nullptr && !mpt_.hit(index)) {
+    if (co_await mpt_.fill(index, cause) != DmaStatus::ok) co_return Fault::dma;
+  }
   const Mkey* m = mkeys_.find(index);
   Fault f = permitted(m, key, va, length, access, pd, qpn);
   if (f != Fault::none) {

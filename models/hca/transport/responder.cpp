@@ -161,7 +161,9 @@ sim::Task<void> Responder::on_write(Qp& qp, RxPacket& rx) {
     qp.rx_bytes = 0;
   }
   const std::uint32_t n = rx.packet->payload_length;
-  if (op.takes_receive_wqe && !qp.rx_wqe_valid && !co_await take_receive_wqe(qp, rx)) co_return;
+  if (op.takes_receive_wqe && !qp.rx_wqe_valid) {
+    if (!co_await take_receive_wqe(qp, rx)) co_return;
+  }
   if (qp.ended(life)) co_return;
   if (n > qp.rx_left || (op.ends() && n != qp.rx_left)) {
     refuse(qp, rx, refusals::wrong_length);
