@@ -206,10 +206,11 @@ inline constexpr Field kCapAtomic{0x68, 0, 1}, kCapIgnoreOverrun{0x68, 1, 1}, kC
 inline constexpr Field kCapDumpFillMkey{0x68, 3, 1};
 inline constexpr Field kCapVendorPartId{0x6c, 0, 16};
 inline constexpr Field kCapFwRevMajor{0x70, 16, 16}, kCapFwRevMinor{0x70, 0, 16}, kCapFwRevSub{0x74, 0, 16};
-inline constexpr std::size_t kCapNodeGuid = 0x78;        ///< be64
-inline constexpr std::size_t kCapMac = 0x80;             ///< be64, low 48 bits
-inline constexpr Field kCapNumCompVectors{0x88, 0, 16};  ///< MSI-X vectors for completion EQs
-inline constexpr Field kCapMaxPortMtu{0x8c, 0, 8};       ///< enum ibv_mtu
+inline constexpr std::size_t kCapNodeGuid = 0x78;         ///< be64
+inline constexpr std::size_t kCapMac = 0x80;              ///< be64, low 48 bits
+inline constexpr Field kCapNumCompVectors{0x88, 0, 16};   ///< MSI-X vectors for completion EQs
+inline constexpr Field kCapDeviceFrequency{0x90, 0, 32};  ///< kHz, of the clock behind CQE time stamps
+inline constexpr Field kCapMaxPortMtu{0x8c, 0, 8};        ///< enum ibv_mtu
 inline constexpr Field kCapLogMaxMcg{0x8c, 8, 8}, kCapMaxQpMcg{0x8c, 16, 16};
 
 // ATTACH_TO_MCG / DETACH_FROM_MCG: qpn @8, group GID of 16 bytes.

@@ -122,6 +122,7 @@ int Kernel::query_caps() {
   caps_.max_port_mtu = cap(prm::kCapMaxPortMtu);
   caps_.log_max_mcg = cap(prm::kCapLogMaxMcg);
   caps_.max_qp_mcg = cap(prm::kCapMaxQpMcg);
+  caps_.frequency_khz = cap(prm::kCapDeviceFrequency);
   caps_.blue_flame = cap(prm::kCapBf) != 0;
   caps_.atomic = cap(prm::kCapAtomic) != 0;
   caps_.ignore_overrun = cap(prm::kCapIgnoreOverrun) != 0;

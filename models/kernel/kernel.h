@@ -52,7 +52,7 @@ struct DeviceCaps {
   std::uint32_t port_type = 0, num_ports = 0, cqe_version = 0, log_bf_reg_size = 0, max_wqe_sz_sq = 0,
                 max_wqe_sz_rq = 0;
   std::uint32_t vendor_part_id = 0, fw_major = 0, fw_minor = 0, fw_sub = 0, comp_vectors = 0, max_port_mtu = 0;
-  std::uint32_t log_max_mcg = 0, max_qp_mcg = 0;
+  std::uint32_t log_max_mcg = 0, max_qp_mcg = 0, frequency_khz = 0;
   bool blue_flame = false, atomic = false, ignore_overrun = false, moderation = false, dump_fill_mkey = false;
   std::uint64_t node_guid = 0;
   Mac mac = 0;

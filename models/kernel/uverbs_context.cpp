@@ -16,8 +16,9 @@ namespace prm = hca::prm;
 namespace {
 constexpr std::uint32_t kCacheLine = 64;
 constexpr std::uint32_t kVendorId = 0x02c9;
-constexpr std::uint32_t kMaxInlineDescriptor = 512;  // mlx5_ib counts SGEs in at most this much of a send WQE
-constexpr std::uint32_t kDynamicRegisters = 512;     // beyond the static ones
+constexpr std::uint32_t kMaxInlineDescriptor = 512;   // mlx5_ib counts SGEs in at most this much of a send WQE
+constexpr std::uint64_t kTimestampMask = ~0ULL >> 1;  // of CQE time stamps
+constexpr std::uint32_t kDynamicRegisters = 512;      // beyond the static ones
 constexpr std::uint8_t kPortActive = 4, kPhysLinkUp = 5, kEthernet = 2;
 constexpr std::uint8_t kWidth4x = 2, kSpeedEdr = 32;
 
@@ -143,6 +144,8 @@ int UverbsFile::query_device_ex(Io& io) {
   r.base = device_attributes();
   r.response_length = static_cast<std::uint32_t>(std::min(sizeof r, io.out_size));
   r.device_cap_flags_ex = r.base.device_cap_flags;
+  r.timestamp_mask = kTimestampMask;
+  r.hca_core_clock = kernel_.caps().frequency_khz;
   if (kernel_.caps().moderation) {
     r.cq_moderation_caps.max_cq_moderation_count = 0xffff;
     r.cq_moderation_caps.max_cq_moderation_period = 0xfff;

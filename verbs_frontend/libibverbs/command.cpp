@@ -55,6 +55,11 @@ int cmd_query_device(ibv_context* context, ibv_device_attr& out) {
   req.response = c.response_address();
   if (const int e = issue(c, context)) return e;
   out = {};
+  fill_device_attr(r, out);
+  return 0;
+}
+
+void fill_device_attr(const ib_uverbs_query_device_resp& r, ibv_device_attr& out) {
   const std::string fw = firmware_version(r.fw_ver);
   fw.copy(out.fw_ver, sizeof out.fw_ver - 1);
   out.node_guid = r.node_guid;
@@ -96,7 +101,6 @@ int cmd_query_device(ibv_context* context, ibv_device_attr& out) {
   out.max_pkeys = r.max_pkeys;
   out.local_ca_ack_delay = r.local_ca_ack_delay;
   out.phys_port_cnt = r.phys_port_cnt;
-  return 0;
 }
 
 int cmd_query_port(ibv_context* context, std::uint8_t port, ibv_port_attr& out) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -114,6 +115,8 @@ std::nullptr_t fail(int error);
 
 // Kernel commands, one per function; 0 or a positive errno.
 int cmd_query_device(ibv_context* c, ibv_device_attr& out);
+/// The kernel's answer as the program sees it.
+void fill_device_attr(const ib_uverbs_query_device_resp& r, ibv_device_attr& out);
 int cmd_query_port(ibv_context* c, std::uint8_t port, ibv_port_attr& out);
 int cmd_dealloc_pd(ibv_pd* pd);
 int cmd_reg_mr(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, int access, ibv_mr& mr);

@@ -85,17 +85,6 @@ int query_port_inline(ibv_context* context, std::uint8_t port, ibv_port_attr* at
   return ops_of(context).query_port(context, port, attr);
 }
 
-int query_device_inline(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* attr,
-                        std::size_t size) {
-  if (input != nullptr && input->comp_mask != 0) return EINVAL;
-  if (size < sizeof attr->orig_attr) return EINVAL;
-  std::memset(static_cast<void*>(attr), 0, size);
-  const int e = ops_of(context).query_device(context, &attr->orig_attr);
-  if (e == 0 && size >= offsetof(ibv_device_attr_ex, phys_port_cnt_ex) + sizeof attr->phys_port_cnt_ex)
-    attr->phys_port_cnt_ex = attr->orig_attr.phys_port_cnt;
-  return e;
-}
-
 int query_device(ibv_context* context, ibv_device_attr* attr) { return cmd_query_device(context, *attr); }
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attr) {
   return cmd_query_port(context, port, *attr);
@@ -171,7 +160,7 @@ void install_inline_ops(verbs_context& v) {
   v.alloc_null_mr = alloc_null_mr;
   v.modify_cq = modify_cq;
   v.query_port = query_port_inline;
-  v.query_device_ex = query_device_inline;
+  v.query_device_ex = query_device_ex;
   v.create_cq_ex = create_cq_ex_checked;
   v.create_qp_ex = create_qp_ex;
   v.context.ops.post_srq_recv = post_srq_recv;

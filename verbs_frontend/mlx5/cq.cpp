@@ -139,12 +139,18 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
   if (attr->wc_flags & ~kFlags) return fail(EOPNOTSUPP);
   constexpr std::uint32_t kSupported = IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
   if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~kSupported)) return fail(EINVAL);
-  if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) return fail(EOPNOTSUPP);
+  ibv_pd* const domain = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? attr->parent_domain : nullptr;
+  if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) && !is_parent_domain(domain)) return fail(EINVAL);
   const bool ignore_overrun =
       (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
   Cq* cq = create(context, std::bit_ceil(attr->cqe + 1),
                   {attr->channel, static_cast<int>(attr->comp_vector), ignore_overrun});
   if (cq == nullptr) return nullptr;
+  const bool single_threaded =
+      (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+  cq->lock.needed = !single_threaded && locks_needed(domain);
+  cq->domain = domain;
+  enter_domain(domain);
   set_cq_ex_ops(*cq, attr->wc_flags);
   return &cq->base.cq_ex;
 }
@@ -163,6 +169,7 @@ int destroy_cq(ibv_cq* ibcq) {
   Cq& cq = cq_of(ibcq);
   cpu::current().compute(process().config->control_call);
   if (const int e = cmd_destroy_cq(ibcq)) return e;
+  leave_domain(cq.domain);
   cq.tags->clear();
   release(mlx5_of(ibcq->context), cq);
   delete &cq;

@@ -88,11 +88,12 @@ int dealloc_parent_domain(ibv_pd* ibpd) {
   return 0;
 }
 
+bool is_parent_domain(ibv_pd* pd) { return pd != nullptr && pd_of(pd).protection != nullptr; }
 void enter_domain(ibv_pd* pd) {
-  if (pd != nullptr && pd_of(pd).protection != nullptr) ++pd_of(pd).users;
+  if (is_parent_domain(pd)) ++pd_of(pd).users;
 }
 void leave_domain(ibv_pd* pd) {
-  if (pd != nullptr && pd_of(pd).protection != nullptr) --pd_of(pd).users;
+  if (is_parent_domain(pd)) --pd_of(pd).users;
 }
 bool locks_needed(const ibv_pd* pd) { return pd == nullptr || reinterpret_cast<const Pd*>(pd)->td == nullptr; }
 BfReg* dedicated_register(ibv_pd* pd) { return pd != nullptr && pd_of(pd).td != nullptr ? pd_of(pd).td->bf : nullptr; }

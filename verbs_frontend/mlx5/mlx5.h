@@ -127,6 +127,7 @@ inline Pd& pd_of(ibv_pd* p) { return *reinterpret_cast<Pd*>(p); }
 // A queue created in, or gone from, what may be a parent domain.
 void enter_domain(ibv_pd* pd);
 void leave_domain(ibv_pd* pd);
+bool is_parent_domain(ibv_pd* pd);
 /// False when a thread domain makes the program responsible for one thread at a time.
 bool locks_needed(const ibv_pd* pd);
 /// The doorbell register of the thread domain; nullptr without one.
@@ -158,7 +159,8 @@ struct Cq {
   std::uint32_t arm_sn = 0;
   Dbr* dbr = nullptr;
   Lock lock;
-  Qp* current = nullptr;  ///< QP of the last CQE, which the next one mostly names again
+  ibv_pd* domain = nullptr;  ///< parent domain that it was created in
+  Qp* current = nullptr;     ///< QP of the last CQE, which the next one mostly names again
   sim::Tags* tags = nullptr;
   std::vector<sim::MsgId> delivered;  ///< journeys that end when the poll under way returns
 

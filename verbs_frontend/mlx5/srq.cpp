@@ -111,6 +111,7 @@ ibv_srq* create(ibv_context* context, ibv_srq_init_attr_ex& a) {
     release(c, *srq);
     return fail(error);
   }
+  enter_domain(a.pd);
   a.attr.max_wr = srq->granted.max_wr;
   a.attr.max_sge = srq->granted.max_sge;
   return &srq.release()->srq();
@@ -166,6 +167,7 @@ int destroy_srq(ibv_srq* ibsrq) {
     clean_cq(m, cq_of(srq.cq), srq.user_index, nullptr);
     c.give_user_index(srq.user_index);
   }
+  leave_domain(ibsrq->pd);
   release(c, srq);
   delete &srq;
   return 0;

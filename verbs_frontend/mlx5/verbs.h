@@ -9,6 +9,10 @@
 
 namespace verbs::mlx5 {
 
+/// Behind ibv_query_device_ex: `size` bytes of *attr are filled, what the program's struct has beyond ours is zeroed.
+int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* attr,
+                    std::size_t size);
+
 ibv_cq* create_cq(ibv_context* context, int cqe, ibv_comp_channel* channel, int vector);
 /// Behind verbs_context::create_cq_ex: the driver's work, then the library's initialisation (S-DEV-5).
 ibv_cq_ex* create_cq_ex_checked(ibv_context* context, ibv_cq_init_attr_ex* attr);

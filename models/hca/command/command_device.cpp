@@ -48,6 +48,9 @@ CommandUnit::Status CommandUnit::query_hca_cap(Command& c) {
   prm::set64(cap, prm::kCapNodeGuid, guid);
   prm::set64(cap, prm::kCapMac, mac);
   prm::set(cap, prm::kCapNumCompVectors, caps.comp_vectors);
+  constexpr std::int64_t kPicosTimesKhz = 1'000'000'000;
+  prm::set(cap, prm::kCapDeviceFrequency,
+           static_cast<std::uint32_t>(kPicosTimesKhz / device_.config.completion.clock_period.n));
   prm::set(cap, prm::kCapMaxPortMtu, device_.max_mtu_code);
   prm::set(cap, prm::kCapLogMaxMcg, kLogMaxMulticastGroups);
   prm::set(cap, prm::kCapMaxQpMcg, kMaxMulticastQps);
