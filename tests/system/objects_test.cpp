@@ -122,7 +122,9 @@ TEST(Objects, GrantedInlineDataAndDepths_A_5) {
     for (Case c : {Case{{IBV_QPT_RC, {100, 1, 1, 1, 0}, 0}, 60, 128},
                    {{IBV_QPT_RC, {16, 1, 1, 1, 220}, 0}, 252, 18},
                    {{IBV_QPT_RC, {16, 1, 1, 1, 220}, IBV_QP_EX_WITH_RDMA_WRITE}, 220, 16},
-                   {{IBV_QPT_RC, {16, 1, 1, 1, 236}, IBV_QP_EX_WITH_SEND}, 236, 16}}) {
+                   {{IBV_QPT_RC, {16, 1, 1, 1, 236}, IBV_QP_EX_WITH_SEND}, 236, 16},
+                   {{IBV_QPT_UD, {16, 1, 1, 1, 188}, 0}, 188, 16},
+                   {{IBV_QPT_UD, {16, 1, 1, 1, 0}, 0}, 60, 16}}) {
       ASSERT_EQ(try_qp(e, c.request), 0);
       EXPECT_EQ(c.request.cap.max_inline_data, c.inline_data);
       EXPECT_EQ(c.request.cap.max_send_wr, c.send_wr);

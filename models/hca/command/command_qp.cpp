@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands about queue pairs. The driver has checked attribute masks; firmware checks what only the device knows: states,
-// ranges, referenced objects (S-QP-3, S-QP-22…30). RC, UC and UD; other services are refused at creation.
+// ranges, referenced objects (S-QP-3, S-QP-22…30). RC, UC, UD and XRC; other services are refused at creation.
 #include <algorithm>
 #include <cstring>
 
@@ -60,11 +60,14 @@ wire::Mac mac_of(const std::byte* path) {
 CommandUnit::Status CommandUnit::create_qp(Command& c) {
   const std::byte* qpc = c.in.data() + prm::kQpcOffset;
   const std::uint32_t service = prm::get(qpc, prm::kQpcSt);
-  if (service > prm::kStUd) return prm::kCmdBadParam;
+  if (service > prm::kStXrc) return prm::kCmdBadParam;
   const std::uint32_t pd = prm::get(qpc, prm::kQpcPd), cqn_send = prm::get(qpc, prm::kQpcCqnSnd),
                       cqn_recv = prm::get(qpc, prm::kQpcCqnRcv);
-  if (device_.pds.find(pd) == nullptr || device_.cqs.find(cqn_send) == nullptr || device_.cqs.find(cqn_recv) == nullptr)
-    return prm::kCmdBadRes;
+  const bool xrc = service == prm::kStXrc, target = xrc && prm::get(qpc, prm::kQpcNoSq) != 0;
+  const std::uint32_t xrcd = target ? prm::get(qpc, prm::kQpcXrcd) : 0;
+  if (target && device_.xrcds.find(xrcd) == nullptr) return prm::kCmdBadRes;
+  if (!target && (device_.pds.find(pd) == nullptr || device_.cqs.find(cqn_send) == nullptr)) return prm::kCmdBadRes;
+  if (!xrc && device_.cqs.find(cqn_recv) == nullptr) return prm::kCmdBadRes;
   const bool on_srq = prm::get(qpc, prm::kQpcRqType) == prm::kRqSrq;
   const Srq* srq = on_srq ? device_.srqs.find(prm::get(qpc, prm::kQpcSrqn)) : nullptr;
   if (on_srq && (srq == nullptr || srq->xrc)) return prm::kCmdBadRes;
@@ -81,6 +84,7 @@ CommandUnit::Status CommandUnit::create_qp(Command& c) {
   qp->signature = prm::get(qpc, prm::kQpcWqSignature) != 0;
   qp->receive_in_cqe = bytes_in_cqe(prm::get(qpc, prm::kQpcCsRes), prm::kCsResData32, prm::kCsResData64);
   qp->result_in_cqe = bytes_in_cqe(prm::get(qpc, prm::kQpcCsReq), prm::kCsReqData32, prm::kCsReqData64);
+  qp->xrcd = xrcd;
   qp->dbr = {prm::get64(qpc, prm::kQpcDbrAddr)};
   qp->no_sq = prm::get(qpc, prm::kQpcNoSq) != 0;
   qp->sq_wqebbs = qp->no_sq ? 0 : 1U << prm::get(qpc, prm::kQpcLogSqSize);
@@ -159,7 +163,7 @@ sim::Task<CommandUnit::Status> CommandUnit::modify_qp(Command& c, std::uint16_t 
 // Takes the attributes that the transition requires and those that `optional` names. False leaves the QP as it was.
 bool CommandUnit::apply_qpc(Qp& qp, const std::byte* qpc, std::uint16_t opcode, std::uint32_t optional) {
   const bool init = opcode == prm::kRst2Init, rtr = opcode == prm::kInit2Rtr, rts = opcode == prm::kRtr2Rts;
-  const bool ud = qp.service == prm::kStUd, rc = qp.service == prm::kStRc;
+  const bool ud = qp.service == prm::kStUd, reliable = !qp.unreliable();
   const auto changes = [&](std::uint32_t bits) { return (optional & bits) != 0; };
   const bool new_path = (rtr && !ud) || (opcode == prm::kSqd2Sqd && changes(prm::kOptPrimaryPath));
   const std::byte* path = qpc + prm::kQpcPath;
@@ -214,7 +218,7 @@ bool CommandUnit::apply_qpc(Qp& qp, const std::byte* qpc, std::uint16_t opcode, 
     qp.max_dest_rd_atomic = static_cast<std::uint8_t>(1U << rra);
     copy(prm::kQpcLogRraMax);
   }
-  if ((rtr && rc) || changes(prm::kOptRnrTimeout)) {
+  if ((rtr && reliable) || changes(prm::kOptRnrTimeout)) {
     qp.min_rnr_timer = static_cast<std::uint8_t>(prm::get(qpc, prm::kQpcMinRnrNak));
     copy(prm::kQpcMinRnrNak);
   }

@@ -199,6 +199,7 @@ struct ResponseJob {
   std::uint32_t length = 0;
   sim::trace::Cause cause;
   bool duplicate = false;  ///< of a READ or atomic that has been answered before
+  std::uint32_t pd = 0;    ///< READ: protection domain of its key
   /// An ACK, and no NAK.
   bool acknowledges() const { return kind == ack && wire::aeth_kind(syndrome) == wire::AethKind::ack; }
 };
@@ -213,6 +214,7 @@ struct ResponderResource {
   std::uint32_t rkey = 0, length = 0;
   std::uint64_t va = 0;
   std::uint64_t swap_add = 0, compare = 0, original = 0;
+  std::uint32_t pd = 0;  ///< protection domain of its key
 };
 
 /// A receive WQE held on chip.
@@ -240,6 +242,8 @@ struct Qp {
     constexpr wire::Transport kOfService[] = {wire::kRc, wire::kUc, wire::kUd, wire::kXrc};
     return kOfService[service & 3];
   }
+  /// The receiving end of XRC: it has no queue of its own.
+  bool xrc_target() const { return service == prm::kStXrc && no_sq; }
   /// A flow of the responder that has waited since generation `life` has nothing more to do: RESET, or ERR and flushed.
   bool ended(std::uint32_t life) const { return life != generation || !receives(); }
 

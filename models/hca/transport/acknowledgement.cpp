@@ -131,7 +131,7 @@ sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
     co_return;
   }
   const sim::trace::Cause cause{s->msg, rx.packet->cause.parent, false};
-  const SendWqe wqe = parse_send_wqe({s->wqe, s->wqe_offset});
+  const SendWqe wqe = parse_send_wqe({s->wqe, s->wqe_offset}, qp.service);
   GatherCursor cursor(wqe.bytes.data(), wqe.first_data_ds, wqe.ds);
   cursor.skip(s->response_bytes);
   std::uint32_t done = 0;

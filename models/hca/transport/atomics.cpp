@@ -92,7 +92,7 @@ sim::Task<void> Responder::send_atomic_result(Qp& qp, const ResponseJob& job) {
   if (!r->executed) {
     Extents at;
     const Fault fault =
-        co_await translation_.translate(r->rkey, r->va, 8, MkeyAccess::remote_atomic, qp.pd, qp.qpn, job.cause, at);
+        co_await translation_.translate(r->rkey, r->va, 8, MkeyAccess::remote_atomic, r->pd, qp.qpn, job.cause, at);
     device_.context.journeys.mark(job.cause.msg, sim::Stage::translation, device_.context.now());
     if (life != qp.generation || qp.responses.empty()) co_return;
     std::optional<std::uint64_t> original;
@@ -114,7 +114,7 @@ sim::Task<void> Responder::send_atomic_result(Qp& qp, const ResponseJob& job) {
   p->last = true;
   p->packet->cause = job.cause;
   wire::Headers& h = p->headers;
-  h.bth.opcode = wire::make_opcode(wire::kRc, wire::kAtomicAcknowledge);
+  h.bth.opcode = wire::make_opcode(qp.transport(), wire::kAtomicAcknowledge);
   h.bth.pkey = qp.pkey;
   h.bth.dest_qpn = qp.remote_qpn;
   h.bth.psn = job.psn;
@@ -132,11 +132,12 @@ void Requester::send_atomic_request(Qp& qp, const SendWqe& wqe, Psn psn, sim::Ms
   p->packet->cause = {msg, 0, true};
   wire::Headers& h = p->headers;
   const bool swap = wqe.opcode == MLX5_OPCODE_ATOMIC_CS;
-  h.bth.opcode = wire::make_opcode(wire::kRc, swap ? wire::kCompareSwap : wire::kFetchAdd);
+  h.bth.opcode = wire::make_opcode(qp.transport(), swap ? wire::kCompareSwap : wire::kFetchAdd);
   h.bth.pkey = qp.pkey;
   h.bth.dest_qpn = qp.remote_qpn;
   h.bth.ack_req = true;
   h.bth.psn = psn;
+  h.xrc_srqn = wqe.xrc_srqn;
   h.atomic = {wqe.remote_va, wqe.rkey, wqe.swap_add, swap ? wqe.compare : 0};
   tx_.submit(p, {});
 }
@@ -165,7 +166,7 @@ sim::Task<void> Requester::on_atomic_response(Qp& qp, RxPacket& rx) {
     co_return;
   }
   const sim::trace::Cause cause{s->msg, rx.packet->cause.parent, false};
-  const SendWqe wqe = parse_send_wqe({s->wqe, s->wqe_offset});
+  const SendWqe wqe = parse_send_wqe({s->wqe, s->wqe_offset}, qp.service);
   const auto segment = GatherCursor(wqe.bytes.data(), wqe.first_data_ds, wqe.ds).next(8);
   SIM_CHECK(segment.has_value(), "atomic without a result segment");
   Extents to;

@@ -12,7 +12,7 @@ void Responder::flush(Qp& qp) {
   qp.rx_kind = 0xFF;
   if (qp.rx_wqe_valid) post_receive_error(qp, prm::kSynFlush, kVendorReceiveFlush);
   // The WQEs of an SRQ belong to no QP: this one takes no more, and says so (S-SRQ-5, S-ERR-24).
-  if (qp.srqn != 0) events_.async(prm::kEventSrqLastWqe, qp.qpn);
+  if (qp.srqn != 0 || qp.xrc_target()) events_.async(prm::kEventSrqLastWqe, qp.qpn);
   else flush_receives(qp);
 }
 

@@ -267,6 +267,7 @@ sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, s
     h.bth.dest_qpn = qp.remote_qpn;
     h.bth.psn = first + i;
     h.bth.ack_req = !qp.unreliable() && (end || (h.bth.psn.value() + 1) % qp.ack_req_interval == 0);
+    h.xrc_srqn = wqe.xrc_srqn;
     h.reth = {wqe.remote_va, wqe.rkey, length};
     h.immediate = wqe.immediate_raw;
     h.invalidate_rkey = prm::be32(wqe.immediate_raw);
@@ -306,11 +307,12 @@ void Requester::send_read_request(Qp& qp, const SendWqe& wqe, Psn psn, std::uint
   p->last = true;
   p->packet->cause = {msg, 0, true};
   wire::Headers& h = p->headers;
-  h.bth.opcode = wire::make_opcode(wire::kRc, wire::kReadRequest);
+  h.bth.opcode = wire::make_opcode(qp.transport(), wire::kReadRequest);
   h.bth.pkey = qp.pkey;
   h.bth.dest_qpn = qp.remote_qpn;
   h.bth.ack_req = true;
   h.bth.psn = psn;
+  h.xrc_srqn = wqe.xrc_srqn;
   h.reth = {wqe.remote_va + already, wqe.rkey, static_cast<std::uint32_t>(wqe.length) - already};
   tx_.submit(p, {});
 }

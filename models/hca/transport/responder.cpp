@@ -68,6 +68,10 @@ sim::Task<void> Responder::on_request(Qp& qp, RxPacket& rx) {
     refuse(qp, rx, refusals::invalid_request);
     co_return;
   }
+  if (qp.service == prm::kStXrc && (op.starts() || op.takes_receive_wqe) && !select_srq(qp, rx)) {
+    refuse(qp, rx, refusals::invalid_request);  // S-XRC-3
+    co_return;
+  }
   const bool allowed = op.kind == MessageKind::send || (op.kind == MessageKind::write && qp.rwe) ||
                        (op.kind == MessageKind::read_request && qp.rre) || (op.kind == MessageKind::atomic && qp.rae);
   if (!allowed) {  // QP access flags

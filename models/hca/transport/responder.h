@@ -53,6 +53,7 @@ class Responder {
   sim::Task<void> on_atomic(Qp& qp, RxPacket& rx);
   void accept(Qp& qp, const RxPacket& rx, const ResponderResource& resource);
   ResponderResource* find_resource(Qp& qp, Psn psn);
+  bool select_srq(Qp& qp, const RxPacket& rx);
   void duplicate(Qp& qp, const RxPacket& rx);
 
   // unreliable.cpp

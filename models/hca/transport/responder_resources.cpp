@@ -32,7 +32,8 @@ sim::Task<void> Responder::on_read(Qp& qp, RxPacket& rx) {
   r.va = reth.va;
   r.length = reth.length;
   accept(qp, rx, r);
-  answer(qp, {ResponseJob::read, 0, rx.bth().psn, qp.msn, reth.rkey, reth.va, reth.length, rx.packet->cause});
+  answer(qp,
+         {ResponseJob::read, 0, rx.bth().psn, qp.msn, reth.rkey, reth.va, reth.length, rx.packet->cause, false, qp.pd});
 }
 
 // The request is in order and permitted: it takes a slot, the oldest one if all are in use, and its PSNs.
@@ -42,6 +43,7 @@ void Responder::accept(Qp& qp, const RxPacket& rx, const ResponderResource& reso
   ResponderResource& r = qp.resources.back();
   r.first = rx.bth().psn;
   r.operation = wire::operation_of(rx.bth().opcode);
+  r.pd = qp.pd;
   ++qp.resources_busy;
   qp.msn = (qp.msn + 1) & 0xFFFFFF;
   qp.expected_psn += r.packets;
@@ -76,7 +78,7 @@ void Responder::duplicate(Qp& qp, const RxPacket& rx) {
   const std::uint64_t offset = std::uint64_t{static_cast<std::uint32_t>(psn - r->first)} * qp.mtu;
   const bool inside = reth.rkey == r->rkey && reth.va == r->va + offset && reth.length <= r->length - offset;
   if (!inside) return;
-  answer(qp, {ResponseJob::read, 0, psn, qp.msn, reth.rkey, reth.va, reth.length, rx.packet->cause, true});
+  answer(qp, {ResponseJob::read, 0, psn, qp.msn, reth.rkey, reth.va, reth.length, rx.packet->cause, true, r->pd});
 }
 
 }  // namespace hca

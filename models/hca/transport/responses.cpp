@@ -42,7 +42,7 @@ void Responder::send_ack(Qp& qp, const ResponseJob& job) {
   p->packet->cause = job.cause;
   p->packet->cause.critical = false;
   wire::Headers& h = p->headers;
-  h.bth.opcode = wire::make_opcode(wire::kRc, wire::kAcknowledge);
+  h.bth.opcode = wire::make_opcode(qp.transport(), wire::kAcknowledge);
   h.bth.pkey = qp.pkey;
   h.bth.dest_qpn = qp.remote_qpn;
   h.bth.psn = job.psn;
@@ -71,7 +71,7 @@ sim::Task<void> Responder::send_read_data(Qp& qp, const ResponseJob& job) {
     if (n > 0) {
       p->packet->payload = device_.context.buffers.make(n);
       fault = co_await translation_.translate(job.rkey, job.va + std::uint64_t{i} * qp.mtu, n, MkeyAccess::remote_read,
-                                              qp.pd, qp.qpn, job.cause, gather);
+                                              job.pd, qp.qpn, job.cause, gather);
     }
     if (i == 0) device_.context.journeys.mark(job.cause.msg, sim::Stage::translation, device_.context.now());
     const bool superseded = life != qp.generation || qp.responses.empty();  // a NAK has ended the QP
@@ -82,10 +82,10 @@ sim::Task<void> Responder::send_read_data(Qp& qp, const ResponseJob& job) {
     }
     const bool first = i == 0, last = p->last;
     wire::Headers& h = p->headers;
-    h.bth.opcode = wire::make_opcode(wire::kRc, first && last ? wire::kReadResponseOnly
-                                                : first       ? wire::kReadResponseFirst
-                                                : last        ? wire::kReadResponseLast
-                                                              : wire::kReadResponseMiddle);
+    h.bth.opcode = wire::make_opcode(qp.transport(), first && last ? wire::kReadResponseOnly
+                                                     : first       ? wire::kReadResponseFirst
+                                                     : last        ? wire::kReadResponseLast
+                                                                   : wire::kReadResponseMiddle);
     h.bth.pkey = qp.pkey;
     h.bth.dest_qpn = qp.remote_qpn;
     h.bth.psn = job.psn + i;

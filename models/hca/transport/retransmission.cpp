@@ -102,7 +102,7 @@ sim::Task<void> Requester::resend(Qp& qp) {
   }
   const Psn first = s->first_psn, last = s->last_psn;
   if (s->awaits_data()) {
-    const SendWqe wqe = parse_send_wqe({s->wqe, s->wqe_offset});
+    const SendWqe wqe = parse_send_wqe({s->wqe, s->wqe_offset}, qp.service);
     const std::uint32_t already = s->response_bytes;
     retransmits_.add();
     qp.send_psn = last + 1U;

@@ -143,6 +143,8 @@ bool RxPort::acceptable(const Qp& qp, const RxPacket& rx, DropReason& why) const
   if (qp.state == QpState::reset || qp.state == QpState::init || qp.state == QpState::err) return false;
   why = DropReason::transport;
   if (wire::transport_of(rx.bth().opcode) != qp.transport()) return false;
+  // XRC separates the directions: one end only asks, the other only answers.
+  if (qp.service == prm::kStXrc && qp.xrc_target() == rx.parsed.op->is_response()) return false;
   why = DropReason::pkey;
   if (!wire::pkeys_match(qp.pkey, rx.bth().pkey)) return false;
   if (qp.service == prm::kStUd) {

@@ -34,16 +34,27 @@ SendWqe parse_send_wqe(WqeBytes bytes, std::uint8_t service) {
   }
   if (service == prm::kStUd) {
     w.first_data_ds = 4;  // a datagram segment of 48 bytes
-  } else if (w.is_write() || w.is_read() || w.is_atomic()) {
-    w.first_data_ds = w.is_atomic() ? 3 : 2;
-    if (w.ds >= 2) {
-      w.remote_va = prm::get64(p, 16);
-      w.rkey = word(p + 24);
+  } else {
+    std::uint32_t at = 1;  // DS of the next segment
+    if (service == prm::kStXrc) {
+      if (w.ds > at) w.xrc_srqn = word(p + at * prm::kDs) & 0xFFFFFF;
+      ++at;
     }
-  }
-  if (w.is_atomic() && w.ds >= 3) {
-    w.swap_add = prm::get64(p, 32);
-    w.compare = prm::get64(p, 40);
+    if (w.is_write() || w.is_read() || w.is_atomic()) {
+      if (w.ds > at) {
+        w.remote_va = prm::get64(p, at * prm::kDs);
+        w.rkey = word(p + at * prm::kDs + 8);
+      }
+      ++at;
+    }
+    if (w.is_atomic()) {
+      if (w.ds > at) {
+        w.swap_add = prm::get64(p, at * prm::kDs);
+        w.compare = prm::get64(p, at * prm::kDs + 8);
+      }
+      ++at;
+    }
+    w.first_data_ds = at;
   }
   if (w.is_umr()) w.first_data_ds = w.ds;  // operation segments only
   w.malformed = w.ds < w.first_data_ds;

@@ -35,6 +35,7 @@ struct SendWqe {
   std::uint32_t immediate_raw = 0;  ///< ctrl bytes 12..15 as they lie in memory
   std::uint64_t remote_va = 0;
   std::uint32_t rkey = 0;
+  std::uint32_t xrc_srqn = 0;               ///< XRC: the SRQ that is to receive
   std::uint64_t swap_add = 0, compare = 0;  ///< atomics
   std::uint32_t first_data_ds = 1;          ///< where the data segments begin
   std::uint64_t length = 0;                 ///< sum of the data segments
