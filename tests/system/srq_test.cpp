@@ -34,7 +34,7 @@ struct Shared {
     ibv_qp_init_attr init{};
     init.send_cq = init.recv_cq = e.cq;
     init.srq = srq;
-    init.qp_type = IBV_QPT_RC;
+    init.qp_type = e.o.type;
     init.cap = {16, 16, 1, 1, 0};
     ibv_qp* qp = ibv_create_qp(e.pd, &init);
     EXPECT_EQ(init.cap.max_recv_wr, 0u);
@@ -301,6 +301,68 @@ TEST(Srq, TwoQpsShareTheQueueFirstComeFirstServed_S_SRQ_2) {
         }
       },
       prepare);
+}
+
+class UnreliableSrq : public testing::TestWithParam<ibv_qp_type> {};
+TEST_P(UnreliableSrq, DropsWhenEmptyAndReceivesOtherwise_S_SRQ_6) {
+  const bool ud = GetParam() == IBV_QPT_UD;
+  Pair p;
+  Shared s;
+  p.options[0].type = p.options[1].type = GetParam();
+  p.run(
+      [&](End& e) {
+        e.fill(4);
+        ibv_ah* ah = ud ? e.peer_ah() : nullptr;
+        const auto send = [&](std::uint64_t id, std::size_t offset) {
+          return ud ? e.send_to(id, ah, e.peer.qpn, e.o.qkey, {e.sge(offset, 64)}) : e.send(id, offset, 64);
+        };
+        ASSERT_EQ(send(1, 0), 0);
+        EXPECT_EQ(e.statuses(1), (Statuses{IBV_WC_SUCCESS})) << "the sender does not learn it";
+        e.meet("lost");
+        e.meet("posted");
+        ASSERT_EQ(send(2, 128), 0);
+        EXPECT_EQ(e.statuses(1), (Statuses{IBV_WC_SUCCESS}));
+      },
+      [&](End& e) {
+        e.meet("lost");
+        e.thread().sleep(20_us);
+        ASSERT_EQ(s.post(e, 7, 4096, 128), 0);
+        e.meet("posted");
+        const auto wc = e.wait(1);
+        EXPECT_EQ(wc[0].status, IBV_WC_SUCCESS);
+        EXPECT_EQ(wc[0].wr_id, 7u);
+        EXPECT_EQ(wc[0].byte_len, ud ? 104u : 64u);
+        EXPECT_TRUE(e.holds(4096 + (ud ? 40 : 0), 64, 4, 128)) << "the second message, not the first";
+      },
+      s.prepare(7));
+}
+INSTANTIATE_TEST_SUITE_P(Uc, UnreliableSrq, testing::Values(IBV_QPT_UC));
+INSTANTIATE_TEST_SUITE_P(Ud, UnreliableSrq, testing::Values(IBV_QPT_UD));
+
+TEST(Srq, DestroyWaitsForTheAcknowledgementOfItsEvents_S_OBJ_21) {
+  Pair p;
+  Shared s;
+  sim::Picos acked{0}, destroyed{0};
+  ibv_async_event event{};
+  p.run([](End&) {},
+        [&](End& e) {
+          ASSERT_EQ(ibv_destroy_qp(e.qp), 0);
+          ASSERT_EQ(s.arm(1), 0);
+          ASSERT_EQ(ibv_get_async_event(e.context, &event), 0);
+          EXPECT_EQ(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+          EXPECT_EQ(event.element.srq, s.srq);
+          cpu::Thread& other = p.cluster->host(1).create_thread(e.process_, 1, "acknowledger", [&] {
+            cpu::current().sleep(500_us);
+            acked = cpu::current().now();
+            ibv_ack_async_event(&event);
+          });
+          other.start(e.thread().now());
+          EXPECT_EQ(ibv_destroy_srq(s.srq), 0);
+          destroyed = e.thread().now();
+        },
+        s.prepare(7));
+  EXPECT_GT(acked, sim::Picos{0});
+  EXPECT_GE(destroyed, acked);
 }
 
 }  // namespace
