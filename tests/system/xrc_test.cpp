@@ -173,9 +173,16 @@ TEST(Xrc, EachMessageNamesItsSrqAndCompletesAtItsCq_S_XRC_2) {
         e.meet("done");
         EXPECT_EQ(ibv_destroy_cq(second), EBUSY) << "the SRQ reports there";
         EXPECT_EQ(ibv_close_xrcd(t.domain), EBUSY);
-        EXPECT_EQ(ibv_destroy_qp(e.qp), 0);
         for (ibv_srq* s : t.srqs) EXPECT_EQ(ibv_destroy_srq(s), 0);
         EXPECT_EQ(ibv_destroy_cq(second), 0);
+        EXPECT_EQ(ibv_dereg_mr(e.mr), 0);
+        EXPECT_EQ(ibv_dealloc_pd(e.pd), 0) << "the target QP holds neither PD nor SRQ";
+        ibv_srq_init_attr basic{nullptr, {7, 1, 0}};
+        ibv_pd* pd = ibv_alloc_pd(e.context);
+        ibv_srq* same_number = ibv_create_srq(pd, &basic);
+        EXPECT_EQ(ibv_destroy_srq(same_number), 0);
+        EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+        EXPECT_EQ(ibv_destroy_qp(e.qp), 0);
         EXPECT_EQ(ibv_close_xrcd(t.domain), 0);
       });
   const auto sends = p.sent(server_qpn, {kXrcSendOnly});

@@ -128,7 +128,8 @@ CommandUnit::Status CommandUnit::dealloc_pd(Command& c) {
   if (device_.pds.find(pdn) == nullptr) return prm::kCmdBadRes;
   bool used = false;
   device_.mkeys.for_each([&](const Mkey& m) { used |= m.pd == pdn; });
-  device_.qps.for_each([&](const Qp& q) { used |= q.pd == pdn; });
+  // An XRC target borrows the PD of the SRQ that its last message named.
+  device_.qps.for_each([&](const Qp& q) { used |= q.pd == pdn && !q.xrc_target(); });
   device_.srqs.for_each([&](const Srq& s) { used |= s.pd == pdn; });
   if (used) return prm::kCmdResBusy;
   device_.pds.destroy(pdn);

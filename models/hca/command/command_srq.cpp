@@ -56,7 +56,7 @@ sim::Task<CommandUnit::Status> CommandUnit::destroy_srq(Command& c, bool xrc) {
   Srq* srq = find_srq(c, xrc);
   if (srq == nullptr) co_return prm::kCmdBadRes;
   bool used = false;
-  if (!xrc) device_.qps.for_each([&](const Qp& q) { used |= q.srqn == srqn; });
+  if (!xrc) device_.qps.for_each([&](const Qp& q) { used |= q.srqn == srqn && !q.xrc_target(); });
   if (used) co_return prm::kCmdResBusy;
   while (!srq->idle()) co_await device_.context.delay(sim::Picos{100'000});
   device_.srqs.destroy(srqn);
