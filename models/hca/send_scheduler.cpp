@@ -16,7 +16,9 @@ SendScheduler::SendScheduler(Device& device, DmaEngine& dma, Requester& requeste
       requester_(requester),
       blueflame_(blueflame),
       unknown_(device.context.stats.counter(path + ".unknown_qp")),
-      stale_(device.context.stats.counter(path + ".stale_doorbells")) {}
+      stale_(device.context.stats.counter(path + ".stale_doorbells")),
+      foreign_(device.context.stats.counter(path + ".foreign_doorbells")),
+      bad_records_(device.context.stats.counter(path + ".bad_records")) {}
 
 void SendScheduler::ring(const Doorbell& doorbell) { dispatch(doorbell); }
 
@@ -29,6 +31,11 @@ sim::Flow SendScheduler::dispatch(Doorbell doorbell) {
     blueflame_.drop(doorbell.qpn);
     co_return;
   }
+  if (qp->uar_page != doorbell.uar_page) {  // a page of somebody else
+    foreign_.add();
+    blueflame_.drop(doorbell.qpn);
+    co_return;
+  }
   const std::uint16_t before = qp->sq_pi;
   const auto pi = static_cast<std::uint16_t>(doorbell.wqe_index + std::max(1U, wqe_basic_blocks(doorbell.ds)));
   const auto posted = static_cast<std::uint16_t>(pi - qp->sq_ci);
@@ -36,7 +43,7 @@ sim::Flow SendScheduler::dispatch(Doorbell doorbell) {
     qp->sq_pi = pi;
   } else if (pi != before) {
     stale_.add();
-    co_await read_record(*qp);
+    co_await read_record(doorbell.qpn);
     qp = device_.qps.find(doorbell.qpn);
     if (qp == nullptr) co_return;
   }
@@ -55,14 +62,20 @@ sim::Flow SendScheduler::dispatch(Doorbell doorbell) {
   requester_.kick(*qp);
 }
 
-sim::Task<void> SendScheduler::read_record(Qp& qp) {
-  const std::uint32_t life = qp.generation;
+// The record moves the producer index forward, as far as the ring allows; anything else in it is nonsense.
+sim::Task<void> SendScheduler::read_record(std::uint32_t qpn) {
+  Qp* qp = device_.qps.find(qpn);
+  const std::uint32_t life = qp->generation;
   sim::BufferRef record = device_.context.buffers.make(8);
-  if (co_await dma_.fetch(qp.dbr, 8, record, 0, {}) != DmaStatus::ok || life != qp.generation) co_return;
+  const DmaStatus status = co_await dma_.fetch(qp->dbr, 8, record, 0, {});
+  qp = device_.qps.find(qpn);
+  if (status != DmaStatus::ok || qp == nullptr || life != qp->generation) co_return;
   std::uint32_t counter;
   std::memcpy(&counter, record.data() + prm::kSndDbr, 4);
   const auto pi = static_cast<std::uint16_t>(prm::be32(counter));
-  if (static_cast<std::uint16_t>(pi - qp.sq_ci) <= qp.sq_wqebbs) qp.sq_pi = pi;
+  const auto ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(pi - qp->sq_pi));
+  if (ahead < 0 || static_cast<std::uint16_t>(pi - qp->sq_ci) > qp->sq_wqebbs) bad_records_.add();
+  else qp->sq_pi = pi;
 }
 
 }  // namespace hca

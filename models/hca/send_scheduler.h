@@ -17,7 +17,7 @@ class SendScheduler final : public DoorbellSink {
 
  private:
   sim::Flow dispatch(Doorbell doorbell);
-  sim::Task<void> read_record(Qp& qp);
+  sim::Task<void> read_record(std::uint32_t qpn);
 
   Device& device_;
   DmaEngine& dma_;
@@ -25,6 +25,8 @@ class SendScheduler final : public DoorbellSink {
   BlueflameBuffers& blueflame_;
   sim::Counter& unknown_;
   sim::Counter& stale_;
+  sim::Counter& foreign_;
+  sim::Counter& bad_records_;
 };
 
 }  // namespace hca

@@ -182,12 +182,25 @@ TEST_F(UarTest, CqDoorbellArms) {
   std::uint32_t cqn = 0;
   Cq* cq = cqs.create(cqn);
   cq->cqn = cqn;
+  cq->uar_page = page;
   std::array<std::byte, 8> b{};
   prm::set64(b.data(), 0, std::uint64_t{1U << 28 | 1U << 24 | 7} << 32 | cqn);
   cq->producer = 7;
   write(prm::kUarCqDoorbell, b);
   EXPECT_EQ(cq->arm, ArmState::armed_solicited);
   EXPECT_EQ(cq->arm_sn, 1u);
+}
+
+TEST_F(UarTest, CqDoorbellOfAnotherPageIsCountedAndIgnored) {
+  std::uint32_t cqn = 0;
+  Cq* cq = cqs.create(cqn);
+  cq->cqn = cqn;
+  cq->uar_page = page + 1;
+  std::array<std::byte, 8> b{};
+  prm::set64(b.data(), 0, std::uint64_t{1U << 28} << 32 | cqn);
+  write(prm::kUarCqDoorbell, b);
+  EXPECT_EQ(cq->arm, ArmState::fired);
+  EXPECT_EQ(counter("foreign_doorbells"), 1u);
 }
 
 }  // namespace

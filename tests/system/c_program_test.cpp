@@ -8,7 +8,10 @@
 
 #include "tests/system/run_workload.h"
 
-extern "C" int rdmasim_rc_pingpong_main(int argc, char** argv);
+extern "C" {
+int rdmasim_rc_pingpong_main(int argc, char** argv);
+int rdmasim_unreliable_pingpong_main(int argc, char** argv);
+}
 
 namespace sys::test {
 namespace {
@@ -20,7 +23,7 @@ struct Outcome {
   std::uint64_t events = 0, live_qps = 0, live_cqs = 0, live_keys = 0;
 };
 
-Outcome run_program(std::vector<std::string> arguments) {
+Outcome run_program(std::vector<std::string> arguments, int (*program)(int, char**) = rdmasim_rc_pingpong_main) {
   ScenarioConfig s;
   Simulation run(s);
   Outcome o;
@@ -28,14 +31,14 @@ Outcome run_program(std::vector<std::string> arguments) {
     for (std::size_t i = 0; i < 2; ++i) {
       Host& host = run.cluster->host(i);
       Process& process = host.create_process();
-      host.create_thread(process, 0, "rc_pingpong",
-                         [&o, i, arguments, &process] {
+      host.create_thread(process, 0, "pingpong",
+                         [&o, i, arguments, program, &process] {
                            std::vector<std::string> all = arguments;
-                           all.insert(all.begin(), "rc_pingpong");
+                           all.insert(all.begin(), "pingpong");
                            std::vector<char*> argv;
                            for (std::string& a : all) argv.push_back(a.data());
                            argv.push_back(nullptr);
-                           o.code[i] = rdmasim_rc_pingpong_main(static_cast<int>(all.size()), argv.data());
+                           o.code[i] = program(static_cast<int>(all.size()), argv.data());
                            process.os.exit();
                          })
           .start(t);
@@ -78,6 +81,18 @@ TEST(CProgram, SendsMessagesOfManyPackets) {
 }
 
 TEST(CProgram, RunsOverIpv6) { expect_success(run_program({"-n", "5", "-g", "1", "-c"}), 10); }
+
+TEST(CProgram, BouncesOverUc_S_UC_1) {
+  expect_success(run_program({"uc", "5000", "20", "3"}, rdmasim_unreliable_pingpong_main), 40);
+}
+
+TEST(CProgram, BouncesOverUd_S_UD_1) {
+  expect_success(run_program({"ud", "1024", "20", "3"}, rdmasim_unreliable_pingpong_main), 40);
+}
+
+TEST(CProgram, BouncesOverUdAndIpv6_S_UD_4) {
+  expect_success(run_program({"ud", "64", "5", "1"}, rdmasim_unreliable_pingpong_main), 10);
+}
 
 }  // namespace
 }  // namespace sys::test

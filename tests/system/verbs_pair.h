@@ -72,7 +72,7 @@ struct EndOptions {
   std::uint32_t psn = 0x100;
   int qp_access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   int mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-  std::uint32_t send_wr = 16, recv_wr = 16, inline_bytes = 0;
+  std::uint32_t send_wr = 16, recv_wr = 16, sge = 2, inline_bytes = 0;
   int cqe = 63;
   std::size_t bytes = 64 << 10;
   std::uint64_t iova = 0;  ///< of the region; 0 = its address
@@ -157,7 +157,7 @@ class End {
     init.send_cq = send_cq;
     init.recv_cq = recv_cq;
     init.qp_type = o.type;
-    init.cap = {o.send_wr, o.recv_wr, 2, 2, o.inline_bytes};
+    init.cap = {o.send_wr, o.recv_wr, o.sge, 2, o.inline_bytes};
     return ibv_create_qp(pd, &init);
   }
   ibv_qp_state state() {

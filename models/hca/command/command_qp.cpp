@@ -86,6 +86,7 @@ CommandUnit::Status CommandUnit::create_qp(Command& c) {
   qp->result_in_cqe = bytes_in_cqe(prm::get(qpc, prm::kQpcCsReq), prm::kCsReqData32, prm::kCsReqData64);
   qp->xrcd = xrcd;
   qp->dbr = {prm::get64(qpc, prm::kQpcDbrAddr)};
+  qp->uar_page = prm::get(qpc, prm::kQpcUarPage);
   qp->no_sq = prm::get(qpc, prm::kQpcNoSq) != 0;
   qp->sq_wqebbs = qp->no_sq ? 0 : 1U << prm::get(qpc, prm::kQpcLogSqSize);
   if (prm::get(qpc, prm::kQpcRqType) == prm::kRqRegular) {

@@ -107,6 +107,7 @@ CommandUnit::Status CommandUnit::create_eq(Command& c) {
   if (eq == nullptr) return prm::kCmdNoRes;
   eq->eqn = eqn;
   eq->log_size = log_size;
+  eq->uar_page = prm::get(eqc, prm::kEqcUarPage);
   eq->vector = static_cast<std::uint16_t>(vector);
   eq->event_mask = prm::get64(c.in.data(), prm::kCreateEqMask);
   eq->buffer.log_page = prm::get(eqc, prm::kEqcLogPageSize) + memory::kPageShift;
@@ -162,6 +163,7 @@ CommandUnit::Status CommandUnit::create_cq(Command& c) {
   if (cq == nullptr) return prm::kCmdNoRes;
   cq->cqn = cqn;
   cq->log_size = log_size;
+  cq->uar_page = prm::get(cqc, prm::kCqcUarPage);
   cq->eqn = eqn;
   cq->dbr = {prm::get64(cqc, prm::kCqcDbrAddr)};
   cq->ignore_overrun = prm::get(cqc, prm::kCqcOi) != 0;

@@ -27,8 +27,9 @@ class CompletionUnit {
 
   /// Queues a CQE; it is written in order after cqe_build. A CQ in error swallows it and fails the QP.
   void post(std::uint32_t cqn, PendingCqe cqe);
-  /// Arm doorbell of a UAR: high word sn<<28 | cmd<<24 | ci, low word cqn (S-CE-4…8).
-  void arm(std::uint32_t high, std::uint32_t cqn);
+  /// Arm doorbell of a UAR page: high word sn<<28 | cmd<<24 | ci, low word cqn (S-CE-4…8). False, and nothing done, if there
+  /// is no such CQ or it belongs to another page.
+  bool arm(std::uint32_t high, std::uint32_t cqn, std::uint32_t uar_page = 0);
   /// Queues the RESIZE_CQ CQE behind those that wait; cq.resize->done tells when the CQ has moved (resize.cpp).
   void begin_resize(Cq& cq);
   /// The CQ's moderation has been set anew.

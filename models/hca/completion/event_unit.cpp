@@ -82,14 +82,15 @@ void EventUnit::fire(Eq& eq, sim::trace::Cause cause) {
   dma_.raise_msix(eq.vector, cause);
 }
 
-void EventUnit::doorbell(std::uint32_t value, bool arm) {
+bool EventUnit::doorbell(std::uint32_t value, bool arm, std::uint32_t uar_page) {
   Eq* eq = eqs_.find(value >> 24);
-  if (eq == nullptr) return;
+  if (eq == nullptr || eq->uar_page != uar_page) return false;
   const std::uint32_t ahead = (value - eq->consumer) & 0xFFFFFF;
   if (ahead <= eq->producer - eq->consumer) eq->consumer += ahead;  // an index that was never produced is nonsense
-  if (!arm) return;
+  if (!arm) return true;
   eq->armed = true;
   if (eq->producer != eq->consumer) fire(*eq, {});
+  return true;
 }
 
 }  // namespace hca

@@ -24,8 +24,8 @@ class EventUnit {
   void async(prm::EventType type, std::uint32_t object, std::uint8_t detail = 0);
   /// Some EQ takes events of this type.
   bool wanted(prm::EventType type);
-  /// EQ doorbell: eqn<<24 | ci.
-  void doorbell(std::uint32_t value, bool arm);
+  /// EQ doorbell of a UAR page: eqn<<24 | ci. False, and nothing done, if there is no such EQ or it belongs to another page.
+  bool doorbell(std::uint32_t value, bool arm, std::uint32_t uar_page = 0);
 
  private:
   sim::Flow post(Eq& eq, prm::Eqe eqe, std::uint32_t object, sim::trace::Cause cause);

@@ -48,14 +48,15 @@ void CompletionUnit::fire(Cq& cq, sim::trace::Cause cause) {
   events_.completion(cq.eqn, cq.cqn, cause);
 }
 
-void CompletionUnit::arm(std::uint32_t high, std::uint32_t cqn) {
+bool CompletionUnit::arm(std::uint32_t high, std::uint32_t cqn, std::uint32_t uar_page) {
   Cq* cq = cqs_.find(cqn & 0xFFFFFF);
-  if (cq == nullptr || cq->overflow) return;
+  if (cq == nullptr || cq->uar_page != uar_page) return false;
+  if (cq->overflow) return true;
   const ArmRequest request = decode_arm(high);
   trace_.instant(points::cq_doorbell, {}, context_.now(), cq->cqn, request.ci, request.sn,
                  request.solicited_only ? 1 : 0);
   const bool was_fired = cq->arm == ArmState::fired;
-  if (!take_arm(*cq, request)) return;
+  if (!take_arm(*cq, request)) return true;
   // What the program had consumed when it armed needs no event.
   const std::uint32_t ci = cq->producer - ((cq->producer - request.ci) & 0xFFFFFF);
   const std::uint32_t covered = config_.arm_checks_pi ? ci : cq->producer;
@@ -63,6 +64,7 @@ void CompletionUnit::arm(std::uint32_t high, std::uint32_t cqn) {
   if (static_cast<std::int32_t>(covered - m.told) > 0 || !m.active()) m.told = covered;
   if (was_fired && !m.from_cqe) m.origin = context_.now();
   tell(*cq, {});
+  return true;
 }
 
 }  // namespace hca

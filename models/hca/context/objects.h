@@ -67,6 +67,7 @@ struct Eq {
   unsigned log_size = 0;
   std::uint16_t vector = 0;
   std::uint64_t event_mask = 0;
+  std::uint32_t uar_page = 0;  ///< its doorbells come from here
   std::uint32_t producer = 0, consumer = 0;
   bool armed = false;
   bool overrun = false;
@@ -112,6 +113,7 @@ struct Cq {
   std::uint32_t cqe_bytes = 64;  ///< 64, or 128 with the CQE in the second half
   std::uint32_t eqn = 0;
   memory::Iova dbr;
+  std::uint32_t uar_page = 0;  ///< it is armed from here
   std::uint32_t producer = 0;  ///< counts CQEs, never wrapped
   std::uint32_t consumer = 0;  ///< last value known from the doorbell record or an arm doorbell, extended to 32 bits
   std::uint32_t last_solicited = 0;  ///< producer count after the latest solicited CQE

@@ -21,9 +21,13 @@ struct Extent {
   std::uint32_t length = 0;
   bool relaxed = false;  ///< PCIe relaxed ordering
 };
-/// Extents of at most one packet: page pieces of up to 4096 bytes, merged where contiguous.
+/// Extents of at most one packet: page pieces of up to 4096 bytes, merged where contiguous. A WQE has up to 62 segments, and
+/// each of them may lie across a page boundary.
 struct Extents {
-  std::array<Extent, 34> item;
+  Extents() {}  // making one clears nothing: it happens for every packet
+  union {
+    std::array<Extent, 126> item;  ///< the first `count` are valid
+  };
   std::uint32_t count = 0;
   void add(memory::Iova at, std::uint32_t n, bool relaxed = false) {
     if (count > 0 && item[count - 1].at + item[count - 1].length == at && item[count - 1].relaxed == relaxed) {

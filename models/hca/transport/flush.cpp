@@ -39,7 +39,7 @@ sim::Task<void> Requester::flush_next(Qp& qp) {
   s.opcode = static_cast<std::uint8_t>(ctrl[3]);
   s.msg = qp.tags != nullptr ? qp.tags->find(index) : 0;
   qp.current_valid = false;
-  qp.sq_ci = static_cast<std::uint16_t>(qp.sq_ci + std::max(1U, wqe_basic_blocks(wqe_ds(ctrl))));
+  skip_wqe(qp, wqe_ds(ctrl));
   device_.context.journeys.drop(s.msg);
   post_error(qp, s, prm::kSynFlush, kVendorFlush);
 }

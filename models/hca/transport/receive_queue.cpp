@@ -16,7 +16,8 @@ ReceiveQueue::ReceiveQueue(Device& device, DmaEngine& dma, SharedReceiveQueue& s
       shared_(shared),
       trace_(device.context, device.host, path),
       record_reads_(device.context.stats.counter(path + ".record_reads")),
-      wqe_fetches_(device.context.stats.counter(path + ".wqe_fetches")) {}
+      wqe_fetches_(device.context.stats.counter(path + ".wqe_fetches")),
+      bad_records_(device.context.stats.counter(path + ".bad_records")) {}
 
 bool ReceiveQueue::take_ready(Qp& qp) {
   if (qp.srqn != 0) {
@@ -88,7 +89,10 @@ sim::Task<void> ReceiveQueue::fetch(Qp& qp) {
     std::memcpy(&counter, record.data() + prm::kRcvDbr, 4);
     const auto pi = static_cast<std::uint16_t>(prm::be32(counter));
     const auto ahead = static_cast<std::uint16_t>(pi - static_cast<std::uint16_t>(qp.rq_ci));
-    if (ahead > qp.rq_wqes) co_return;  // nonsense in the record: software cannot have posted more than the ring holds
+    if (ahead > qp.rq_wqes) {  // software cannot have posted more than the ring holds
+      bad_records_.add();
+      co_return;
+    }
     qp.rq_pi = pi;
   }
   const auto posted = static_cast<std::uint16_t>(qp.rq_pi - static_cast<std::uint16_t>(qp.rq_ci));

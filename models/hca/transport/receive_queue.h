@@ -36,6 +36,7 @@ class ReceiveQueue {
   sim::trace::Source trace_;
   sim::Counter& record_reads_;
   sim::Counter& wqe_fetches_;
+  sim::Counter& bad_records_;
 };
 
 }  // namespace hca

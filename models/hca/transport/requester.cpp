@@ -165,7 +165,7 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
   const SendWqe wqe = parse_send_wqe({qp.current, qp.current_offset}, qp.service);
   if (const std::uint8_t syndrome = check_wqe(qp, wqe); syndrome != 0) {  // (2) checks
     qp.current_valid = false;
-    qp.sq_ci = static_cast<std::uint16_t>(qp.sq_ci + std::max(1U, wqe_basic_blocks(wqe.ds)));
+    skip_wqe(qp, wqe.ds);
     SentWqe bad;
     bad.index = index;
     bad.opcode = wqe.opcode;
@@ -317,12 +317,20 @@ void Requester::send_read_request(Qp& qp, const SendWqe& wqe, Psn psn, std::uint
   tx_.submit(p, {});
 }
 
+// Leaves a WQE that is not executed behind; never goes beyond what is posted, whatever its length says (S-BF-6).
+void Requester::skip_wqe(Qp& qp, std::uint32_t ds) {
+  const auto posted = static_cast<std::uint16_t>(qp.sq_pi - qp.sq_ci);
+  const auto blocks = std::min<std::uint32_t>(posted, std::max(1U, wqe_basic_blocks(ds)));
+  qp.sq_ci = static_cast<std::uint16_t>(qp.sq_ci + blocks);
+}
+
 // Syndrome of a WQE that may not be executed, 0 if it may (S-ERR-16, S-ERR-17).
 std::uint8_t Requester::check_wqe(const Qp& qp, const SendWqe& wqe) const {
   const bool known = wqe.is_send() || wqe.is_write() || wqe.is_read() || wqe.is_umr() ||
                      wqe.opcode == MLX5_OPCODE_NOP || (wqe.is_atomic() && device_.config.caps.atomic);
   if (!known || wqe.malformed || wqe.qpn != qp.qpn || wqe.index != qp.sq_ci) return prm::kSynLocalQpOp;
   if (wqe.ds * prm::kDs > device_.config.caps.max_wqe_sz_sq) return prm::kSynLocalQpOp;
+  if (wqe_basic_blocks(wqe.ds) > static_cast<std::uint16_t>(qp.sq_pi - qp.sq_ci)) return prm::kSynLocalQpOp;
   if (qp.signature && !signature_holds(wqe)) return prm::kSynLocalQpOp;
   if (qp.unreliable() && !unreliable_allows(qp, wqe, device_)) return prm::kSynLocalQpOp;
   if (qp.service == prm::kStUd && wqe.length > qp.mtu) return prm::kSynLocalLength;  // one packet (S-UD-1)

@@ -49,6 +49,7 @@ class Requester {
   void send_read_request(Qp& qp, const SendWqe& wqe, Psn psn, std::uint32_t already, sim::MsgId msg);
   void send_atomic_request(Qp& qp, const SendWqe& wqe, Psn psn, sim::MsgId msg);
   std::uint8_t check_wqe(const Qp& qp, const SendWqe& wqe) const;
+  static void skip_wqe(Qp& qp, std::uint32_t ds);
   bool must_wait(const Qp& qp, const SendWqe& wqe) const;
   sim::Task<void> flush_next(Qp& qp);
   // umr.cpp

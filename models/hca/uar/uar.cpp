@@ -26,7 +26,8 @@ Uar::Uar(sim::Context& context, const UarConfig& config, CompletionUnit& complet
       doorbells_(context.stats.counter(path + ".doorbells")),
       blueflames_(context.stats.counter(path + ".blueflame")),
       torn_(context.stats.counter(path + ".blueflame_torn")),
-      unknown_(context.stats.counter(path + ".unknown_writes")) {}
+      unknown_(context.stats.counter(path + ".unknown_writes")),
+      foreign_(context.stats.counter(path + ".foreign_doorbells")) {}
 
 bool Uar::allocate(std::uint32_t& page) {
   for (page = prm::kFirstUar; page < prm::kUarPages; ++page) {
@@ -53,9 +54,9 @@ void Uar::write(std::uint32_t page, std::uint64_t offset, std::span<const std::b
   std::uint32_t word[2] = {0, 0};
   std::memcpy(word, bytes.data(), std::min<std::size_t>(bytes.size(), 8));
   if (offset == prm::kUarCqDoorbell && bytes.size() == 8) {
-    completions_.arm(prm::be32(word[0]), prm::be32(word[1]));
+    if (!completions_.arm(prm::be32(word[0]), prm::be32(word[1]), page)) foreign_.add();
   } else if ((offset == prm::kUarEqDoorbellArm || offset == prm::kUarEqDoorbell) && bytes.size() == 4) {
-    events_.doorbell(prm::be32(word[0]), offset == prm::kUarEqDoorbellArm);
+    if (!events_.doorbell(prm::be32(word[0]), offset == prm::kUarEqDoorbellArm, page)) foreign_.add();
   } else if (offset >= prm::kUarBfBase && offset < prm::kUarBfBase + prm::kBfRegsPerUar * prm::kBfRegSize) {
     bf_write(page, offset - prm::kUarBfBase, bytes, t_sent);
   } else {
@@ -73,7 +74,7 @@ void Uar::bf_write(std::uint32_t page, std::uint64_t offset, std::span<const std
   const auto at = static_cast<std::uint32_t>(offset % prm::kBfBufSize);
   if (a.have > 0 && at != a.have) {  // something else interrupts the copy
     torn_.add();
-    plain_doorbell(a.bytes.data(), false, a.t_sent);
+    plain_doorbell(page, a.bytes.data(), false, a.t_sent);
     a.have = 0;
   }
   if (at == 0) {
@@ -83,11 +84,12 @@ void Uar::bf_write(std::uint32_t page, std::uint64_t offset, std::span<const std
     }
     const auto ds = static_cast<std::uint32_t>(bytes[7]) & 0x3F;
     if (bytes.size() == 8) {
-      plain_doorbell(bytes.data(), false, t_sent);
+      plain_doorbell(page, bytes.data(), false, t_sent);
       return;
     }
     a.need = std::min<std::uint32_t>(ds * prm::kDs, prm::kBfBufSize);
     a.serial = next_serial_++;
+    a.page = page;
     a.t_sent = t_sent;
     if (bytes.size() < a.need)
       context_.scheduler.after<&Uar::abandon>(config_.bf_assembly_timeout, this, a.serial << 16 | slot);
@@ -108,7 +110,7 @@ void Uar::finish(Assembly& a) {
   const std::uint32_t bytes = (prm::be32(word[1]) & 0x3F) * prm::kDs;  // a WQE longer than the register is fetched
   const bool kept = bytes > 0 && bytes <= prm::kBfBufSize && buffers_.keep(qpn, index, a.bytes);
   a.have = 0;
-  plain_doorbell(a.bytes.data(), kept, a.t_sent);
+  plain_doorbell(a.page, a.bytes.data(), kept, a.t_sent);
 }
 
 void Uar::abandon(std::uint64_t key) {
@@ -116,13 +118,14 @@ void Uar::abandon(std::uint64_t key) {
   if (a.have == 0 || a.serial != key >> 16) return;
   torn_.add();
   a.have = 0;
-  plain_doorbell(a.bytes.data(), false, a.t_sent);
+  plain_doorbell(a.page, a.bytes.data(), false, a.t_sent);
 }
 
-void Uar::plain_doorbell(const std::byte* ctrl, bool blueflame, sim::Picos t_sent) {
+void Uar::plain_doorbell(std::uint32_t page, const std::byte* ctrl, bool blueflame, sim::Picos t_sent) {
   std::uint32_t word[2];
   std::memcpy(word, ctrl, 8);
   Doorbell d;
+  d.uar_page = page;
   d.qpn = prm::be32(word[1]) >> 8;
   d.ds = static_cast<std::uint8_t>(prm::be32(word[1]) & 0x3F);
   d.wqe_index = static_cast<std::uint16_t>(prm::be32(word[0]) >> 8);

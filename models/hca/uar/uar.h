@@ -19,6 +19,7 @@ namespace hca {
 
 /// A send doorbell as the scheduler gets it.
 struct Doorbell {
+  std::uint32_t uar_page = 0;
   std::uint32_t qpn = 0;
   std::uint16_t wqe_index = 0;  ///< of the last posted WQE
   std::uint8_t ds = 0;
@@ -47,12 +48,12 @@ class Uar {
   /// A BlueFlame copy in progress on one half of a register.
   struct Assembly {
     std::array<std::byte, prm::kBfBufSize> bytes{};
-    std::uint32_t have = 0, need = 0;
+    std::uint32_t have = 0, need = 0, page = 0;
     std::uint64_t serial = 0;
     sim::Picos t_sent{0};
   };
   void bf_write(std::uint32_t page, std::uint64_t offset, std::span<const std::byte> bytes, sim::Picos t_sent);
-  void plain_doorbell(const std::byte* ctrl, bool blueflame, sim::Picos t_sent);
+  void plain_doorbell(std::uint32_t page, const std::byte* ctrl, bool blueflame, sim::Picos t_sent);
   void finish(Assembly& a);
   void abandon(std::uint64_t key);
 
@@ -71,6 +72,7 @@ class Uar {
   sim::Counter& blueflames_;
   sim::Counter& torn_;
   sim::Counter& unknown_;
+  sim::Counter& foreign_;
 };
 
 }  // namespace hca
