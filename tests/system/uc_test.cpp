@@ -252,6 +252,26 @@ TEST(Uc, ALocalErrorLeadsToSqeAndBack_S_UC_6_S_QP_51) {
       });
 }
 
+// The kernel has not heard of the move to SQE: the program names the current state instead of asking for it (S-QP-11).
+TEST(Uc, TheCurrentStateInModifyLeadsOutOfSqe_S_QP_11) {
+  Uc p;
+  p.run(
+      [](End& e) {
+        ibv_sge s = e.sge(0, 64);
+        s.lkey += 1;
+        ASSERT_EQ(e.send(1, {s}), 0);
+        EXPECT_EQ(e.statuses(1), (Statuses{IBV_WC_LOC_PROT_ERR}));
+        ibv_qp_attr a{};
+        a.qp_state = IBV_QPS_RTS;
+        EXPECT_EQ(ibv_modify_qp(e.qp, &a, IBV_QP_STATE), EINVAL);
+        a.cur_qp_state = IBV_QPS_SQE;
+        ASSERT_EQ(ibv_modify_qp(e.qp, &a, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
+        ASSERT_EQ(e.send(2, 0, 64), 0);
+        EXPECT_EQ(e.statuses(1), (Statuses{IBV_WC_SUCCESS}));
+      },
+      [](End&) {});
+}
+
 TEST(Uc, PsnsWrapFrom24Bits_A_46) {
   Uc p;
   p.options[0].psn = 0xFFFFFE;

@@ -2,6 +2,8 @@
 // Unreliable Datagrams between two programs: Q_Keys, the network header in front, address handles, multicast, errors.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/system/verbs_pair.h"
 
 namespace sys::test {
@@ -294,6 +296,45 @@ TEST(Ud, AnAddressHandleHoldsItsPd_S_OBJ_20_A_8) {
         EXPECT_EQ(ibv_dealloc_pd(pd), 0);
       },
       [](End&) {});
+}
+
+// WQEs of control, datagram and inline segments take more than one basic block and wrap at the end of a small ring.
+TEST(Ud, InlineMessagesWithImmediateWrapInTheRing_A_27) {
+  Ud p;
+  p.options[0].inline_bytes = 100;
+  p.options[0].send_wr = 3;
+  p.run(
+      [](End& e) {
+        ibv_ah* ah = e.peer_ah();
+        pause(e, 50_us);
+        for (std::uint32_t i = 0; i < 30; ++i) {
+          std::array<char, 100> text{};
+          text.fill(static_cast<char>('a' + i % 26));
+          ibv_sge s{reinterpret_cast<std::uint64_t>(text.data()), 20 + i * 2, 0};
+          ibv_send_wr wr{}, *bad = nullptr;
+          wr.wr_id = i;
+          wr.opcode = IBV_WR_SEND_WITH_IMM;
+          wr.imm_data = i;
+          wr.sg_list = &s;
+          wr.num_sge = 1;
+          wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
+          wr.wr.ud = {ah, e.peer.qpn, kQkey};
+          ASSERT_EQ(ibv_post_send(e.qp, &wr, &bad), 0);
+          EXPECT_EQ(e.statuses(1), (Statuses{IBV_WC_SUCCESS}));
+        }
+      },
+      [](End& e) {
+        for (std::uint64_t i = 0; i < 12; ++i) ASSERT_EQ(e.receive(i, i * 256, 256), 0);
+        for (std::uint32_t i = 0; i < 30; ++i) {
+          const auto wc = e.wait(1);
+          EXPECT_EQ(wc[0].byte_len, 60 + i * 2);
+          EXPECT_EQ(wc[0].imm_data, i);
+          EXPECT_NE(wc[0].wc_flags & IBV_WC_WITH_IMM, 0u);
+          for (std::uint32_t k = 0; k < 20 + i * 2; ++k)
+            EXPECT_EQ(static_cast<char>(e.buffer[wc[0].wr_id * 256 + 40 + k]), static_cast<char>('a' + i % 26));
+          ASSERT_EQ(e.receive(wc[0].wr_id, wc[0].wr_id * 256, 256), 0);
+        }
+      });
 }
 
 // Multicast -------------------------------------------------------------------------------------------------------------
