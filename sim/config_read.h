@@ -324,7 +324,8 @@ TypeInfo describe_type(const T& sample, const Nesting* outer) {
   } else if constexpr (std::same_as<T, double>) {
     t.kind = Kind::number;
   } else {
-    static_assert(std::same_as<T, std::string> || std::same_as<T, Located>, "a config field has a type that the binding does not know");
+    static_assert(std::same_as<T, std::string> || std::same_as<T, Located>,
+                  "a config field has a type that the binding does not know");
     t.kind = Kind::string;
   }
   return t;
