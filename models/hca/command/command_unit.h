@@ -78,9 +78,10 @@ class CommandUnit {
   // Queue pairs (command_qp.cpp)
   Status create_qp(Command& c);
   sim::Task<Status> destroy_qp(Command& c);
-  sim::Task<Status> modify_qp(Command& c, std::uint16_t opcode);
   Status query_qp(Command& c);
   sim::Task<void> stop(Qp& qp);
+  // Their state changes (modify_qp.cpp)
+  sim::Task<Status> modify_qp(Command& c, std::uint16_t opcode);
   void set_path(Qp& qp, const std::byte* path);
   bool apply_qpc(Qp& qp, const std::byte* qpc, std::uint16_t opcode, std::uint32_t optional);
   bool check_path(const Qp& qp, const std::byte* path) const;
