@@ -123,6 +123,38 @@ TEST(Moderation, PeriodMayStartWithEachCqe_S_MOD_2) {
       });
 }
 
+// An arm for solicited completions sleeps through a successful SEND and wakes for the failed WRITE behind it.
+TEST(SolicitedArm, AnErrorCompletionCountsAsSolicited_A_34_S_CE_3) {
+  Unconnected p;
+  p.run(
+      [](End& e) {
+        ibv_comp_channel* channel = ibv_create_comp_channel(e.context);
+        connect_with(e, ibv_create_cq(e.context, 63, nullptr, channel, 0));
+        e.meet("go");
+        ASSERT_EQ(ibv_req_notify_cq(e.cq, 1), 0);
+        ASSERT_EQ(e.send(1, 0, 8), 0);
+        e.thread().sleep(200_us);
+        EXPECT_EQ(e.statuses(1), (Statuses{IBV_WC_SUCCESS}));
+        const Picos begin = e.thread().now();
+        e.process_.os.set_nonblock(channel->fd, true);
+        ibv_cq* cq = nullptr;
+        void* cq_context = nullptr;
+        EXPECT_EQ(ibv_get_cq_event(channel, &cq, &cq_context), -1) << "nothing solicited yet";
+        e.process_.os.set_nonblock(channel->fd, false);
+        ASSERT_EQ(e.write(2, 0, 8, e.peer.va, e.peer.rkey + 1), 0);
+        ASSERT_EQ(ibv_get_cq_event(channel, &cq, &cq_context), 0);
+        ibv_ack_cq_events(cq, 1);
+        EXPECT_LT(e.thread().now() - begin, 100_us);
+        EXPECT_EQ(e.statuses(1), (Statuses{IBV_WC_REM_ACCESS_ERR}));
+      },
+      [](End& e) {
+        connect_with(e, e.cq);
+        ASSERT_EQ(e.receive(1, 0, 64), 0);
+        e.meet("go");
+        e.thread().sleep(1_ms);
+      });
+}
+
 TEST(Resize, UnderTrafficLosesRepeatsAndReordersNothing_A_44) {
   Unconnected p;
   constexpr unsigned kMessages = 600;

@@ -96,6 +96,68 @@ TEST(ReadWindow, OneReadAtATimeAndTheSendBehindThem_A_58) {
   EXPECT_EQ(requests, 4);
 }
 
+TEST(Solicited, OnlyTheLastPacketOfAMessageCarriesIt_S_RC_5) {
+  Pair p;
+  std::uint32_t server_qpn = 0;
+  p.run(
+      [&](End& e) {
+        server_qpn = e.peer.qpn;
+        e.thread().sleep(50_us);
+        ASSERT_EQ(e.send(1, 0, 3000, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED), 0);
+        ASSERT_EQ(e.write(2, 0, 3000, e.peer.va, e.peer.rkey, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED), 0);
+        EXPECT_EQ(e.statuses(2), (Statuses{IBV_WC_SUCCESS, IBV_WC_SUCCESS}));
+      },
+      [](End& e) {
+        ASSERT_EQ(e.receive(1, 8192, 4096), 0);
+        EXPECT_EQ(e.statuses(1), (Statuses{IBV_WC_SUCCESS}));
+      });
+  const auto sends = p.sent(server_qpn, kSends);
+  ASSERT_EQ(sends.size(), 3u);
+  for (const SentFrame& f : sends) EXPECT_EQ(f.solicited, f.opcode == wire::kSendLast);
+  const auto writes = p.sent(server_qpn, {wire::kWriteFirst, wire::kWriteMiddle, wire::kWriteLast});
+  ASSERT_EQ(writes.size(), 3u);
+  for (const SentFrame& f : writes) EXPECT_FALSE(f.solicited) << "a WRITE without immediate asks nobody";
+}
+
+TEST(ReadOfNothing, IsAnsweredByOneEmptyPacketWhateverItsKey_S_RC_25_S_RC_17) {
+  Pair p;
+  std::uint32_t client_qpn = 0;
+  p.run(
+      [&](End& e) {
+        client_qpn = e.qp->qp_num;
+        ASSERT_EQ(e.read(1, 0, 0, e.peer.va, e.peer.rkey + 1), 0);
+        ASSERT_EQ(e.write(2, 0, 0, e.peer.va, e.peer.rkey + 1), 0);
+        EXPECT_EQ(e.statuses(2), (Statuses{IBV_WC_SUCCESS, IBV_WC_SUCCESS}));
+      },
+      nothing);
+  const auto answers = p.sent(client_qpn, {wire::kReadResponseFirst, wire::kReadResponseMiddle, wire::kReadResponseLast,
+                                           wire::kReadResponseOnly});
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].opcode, wire::kReadResponseOnly);
+  EXPECT_EQ(answers[0].length, 14u + 20 + 8 + 12 + 4 + 4) << "headers, AETH and ICRC";
+}
+
+// The program may not touch the buffer of a send before its completion: what is sent again is what lies there then.
+TEST(SentAgain, ThePayloadIsReadFromMemoryAnew_S_RC_38) {
+  Pair p;
+  p.options[0].timeout = 8;  // 1.05 ms
+  p.lose(wire::kSendOnly);
+  p.run(
+      [](End& e) {
+        e.fill(1);
+        e.thread().sleep(50_us);
+        ASSERT_EQ(e.send(1, 0, 512), 0);
+        e.thread().sleep(100_us);
+        e.fill(2);
+        EXPECT_EQ(e.statuses(1), (Statuses{IBV_WC_SUCCESS}));
+      },
+      [](End& e) {
+        ASSERT_EQ(e.receive(1, 8192, 4096), 0);
+        EXPECT_EQ(e.statuses(1), (Statuses{IBV_WC_SUCCESS}));
+        EXPECT_TRUE(e.holds(8192, 512, 2, 0));
+      });
+}
+
 // A WQE that fails behind a lost one waits until the lost one has been repaired, and is reported then.
 TEST(LocalError, BehindALostPacketIsReportedAfterItsRepair_S_PS_43) {
   Pair p;

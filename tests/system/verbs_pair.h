@@ -24,7 +24,7 @@ struct SentFrame {
   sim::Picos t{0};
   std::uint8_t opcode = 0, pad = 0, syndrome = 0;       ///< syndrome: ACK frames only
   std::uint32_t qpn = 0, psn = 0, length = 0, msn = 0;  ///< msn: ACK frames only
-  bool ack_req = false;
+  bool ack_req = false, solicited = false;
   std::uint64_t reth_va = 0;  ///< WRITE FIRST and ONLY, READ request
   std::uint32_t reth_length = 0;
 };
@@ -41,6 +41,7 @@ class FrameLog final : public sim::trace::Sink {
     SentFrame f;
     f.t = r.t;
     f.opcode = static_cast<std::uint8_t>(byte(42));
+    f.solicited = (byte(43) & 0x80) != 0;
     f.pad = static_cast<std::uint8_t>(byte(43) >> 4 & 3);
     f.qpn = word(46) & 0xFFFFFF;
     f.ack_req = (byte(50) & 0x80) != 0;
