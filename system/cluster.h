@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "fabric/link.h"
-#include "kernel/gid_table.h"
+#include "kernel/core/gid_table.h"
 #include "sim/context.h"
 #include "sim/engine.h"
 #include "system/exchange.h"

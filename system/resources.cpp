@@ -2,7 +2,7 @@
 // The text follows the data member by member, so that both always say the same.
 #include "system/resources.h"
 
-#include "kernel/resource_tracking.h"
+#include "kernel/core/resource_tracking.h"
 
 namespace sys {
 namespace {

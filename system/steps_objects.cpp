@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "kernel/objects.h"
-#include "kernel/uverbs_file.h"
+#include "kernel/core/objects.h"
+#include "kernel/uverbs/uverbs_file.h"
 
 namespace sys {
 namespace {

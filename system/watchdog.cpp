@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "hca/report.h"
-#include "kernel/uverbs_file.h"
+#include "kernel/uverbs/uverbs_file.h"
 #include "system/verbs_names.h"
 #include "verbs_frontend/mlx5/outstanding.h"
 

@@ -7,7 +7,7 @@
 
 #include "kernel/kernel.h"
 #include "kernel/syscalls.h"
-#include "kernel/uverbs_file.h"
+#include "kernel/uverbs/uverbs_file.h"
 
 namespace kernel {
 

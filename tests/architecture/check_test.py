@@ -28,10 +28,10 @@ class Tree(unittest.TestCase):
         return list(check.CHECKS[name](self.root))
 
     def test_includes(self):
-        for header in ("sim/units.h", "models/pcie/tlp.h", "models/kernel/eq.h", "models/hca/prm.h", "models/hca/uar/uar.h"):
+        for header in ("sim/units.h", "models/pcie/tlp.h", "models/kernel/mlx5/eq.h", "models/hca/prm.h", "models/hca/uar/uar.h"):
             self.write(header, "")
         self.write("models/hca/uar/uar.cpp", '#include "hca/uar/uar.h"\n#include "pcie/tlp.h"\n#include <vector>\n')
-        self.write("models/kernel/eq.cpp", '#include "hca/prm.h"\n#include "table.inc"\n')
+        self.write("models/kernel/mlx5/eq.cpp", '#include "hca/prm.h"\n#include "table.inc"\n')
         self.write("models/kernel/CMakeLists.txt", "add_custom_command(OUTPUT table.inc)")
         self.assertEqual(self.found("includes"), [])
         self.write("models/hca/bad.cpp", '#include "kernel/eq.h"\n#include "uar.h"\n')

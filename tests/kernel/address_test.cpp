@@ -3,10 +3,10 @@
 
 #include <cerrno>
 
-#include "kernel/bfreg.h"
-#include "kernel/command.h"
+#include "kernel/core/gid_table.h"
 #include "kernel/dma_map.h"
-#include "kernel/gid_table.h"
+#include "kernel/mlx5/bfreg.h"
+#include "kernel/mlx5/command.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernel/qp_state.h"
+#include "kernel/core/qp_state.h"
 #include "machine.h"
 
 namespace {

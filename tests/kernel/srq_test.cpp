@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "kernel/qp_state.h"
-#include "kernel/resource_tracking.h"
+#include "kernel/core/qp_state.h"
+#include "kernel/core/resource_tracking.h"
 #include "machine.h"
 
 namespace {

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "kernel/gid_table.h"
+#include "kernel/core/gid_table.h"
 
 namespace sys::test {
 namespace {

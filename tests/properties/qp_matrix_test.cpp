@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "kernel/gid_table.h"
+#include "kernel/core/gid_table.h"
 #include "system/cluster.h"
 #include "tests/properties/verbs_model.h"
 

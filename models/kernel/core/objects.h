@@ -9,9 +9,9 @@
 #include <memory>
 #include <vector>
 
+#include "kernel/core/gid_table.h"
 #include "kernel/dma_map.h"
-#include "kernel/event_file.h"
-#include "kernel/gid_table.h"
+#include "kernel/uverbs/event_file.h"
 #include "memory/address_space.h"
 
 namespace kernel {

@@ -2,12 +2,12 @@
 // Header checks and dispatch of uverbs commands, handles and use counts, destruction. The write() ABI of kernel 6.x:
 // legacy commands and the extended ones that replace them; the ioctl ABI is answered as by a kernel that lacks it.
 // Source: ib_uverbs (uverbs_main.c verify_hdr, rdma_core.c), <rdma/ib_user_verbs.h>.
-#include "kernel/uverbs_file.h"
+#include "kernel/uverbs/uverbs_file.h"
 
 #include <algorithm>
 #include <cerrno>
 
-#include "kernel/mlx5_commands.h"
+#include "kernel/mlx5/mlx5_commands.h"
 #include "kernel/trace_points.h"
 #include "sim/check.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RoCE addressing. Source: InfiniBand Architecture Annexes A16 and A17 (RoCE), Linux ib_core GID cache.
-#include "kernel/gid_table.h"
+#include "kernel/core/gid_table.h"
 
 #include <algorithm>
 #include <charconv>

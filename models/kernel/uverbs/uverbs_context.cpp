@@ -6,8 +6,8 @@
 #include <cerrno>
 
 #include "hca/prm.h"
-#include "kernel/mlx5_commands.h"
-#include "kernel/uverbs_file.h"
+#include "kernel/mlx5/mlx5_commands.h"
+#include "kernel/uverbs/uverbs_file.h"
 
 namespace kernel {
 

@@ -3,8 +3,8 @@
 // Source: ib_uverbs uverbs_cmd.c, mlx5_ib mr.c (mlx5_ib_alloc_mw).
 #include <cerrno>
 
-#include "kernel/mlx5_commands.h"
-#include "kernel/uverbs_file.h"
+#include "kernel/mlx5/mlx5_commands.h"
+#include "kernel/uverbs/uverbs_file.h"
 
 namespace kernel {
 

@@ -8,7 +8,7 @@
 #include "hca/prm.h"
 #include "kernel/dma_map.h"
 #include "kernel/kernel_config.h"
-#include "kernel/tasklet.h"
+#include "kernel/mlx5/tasklet.h"
 #include "sim/context.h"
 
 namespace kernel {

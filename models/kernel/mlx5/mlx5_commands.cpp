@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts and object commands of the mlx5 driver. Values that verbs do not carry are those of mlx5_ib: keys usable by any
 // QP, the largest page that fits, one EQ per completion vector. Source: hca/prm.h for layouts, mlx5_ib for the values.
-#include "kernel/mlx5_commands.h"
+#include "kernel/mlx5/mlx5_commands.h"
 
 #include <infiniband/verbs.h>
 

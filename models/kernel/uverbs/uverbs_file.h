@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "kernel/bfreg.h"
+#include "kernel/core/objects.h"
 #include "kernel/kernel.h"
-#include "kernel/objects.h"
+#include "kernel/mlx5/bfreg.h"
 
 namespace kernel {
 

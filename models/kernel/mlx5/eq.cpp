@@ -3,7 +3,7 @@
 // owner check, dma_rmb and dispatch, at most 128 of them, then the consumer index doorbell with arm, then the tasklet.
 // Entries that remain make the device fire again when the arm arrives (S-EQE-7). Steps occupy the core that the vector is
 // bound to. Not modelled: threaded interrupts, interrupt coalescing in software.
-#include "kernel/eq.h"
+#include "kernel/mlx5/eq.h"
 
 #include "kernel/trace_points.h"
 #include "sim/check.h"

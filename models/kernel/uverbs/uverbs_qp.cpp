@@ -6,9 +6,9 @@
 #include <cerrno>
 
 #include "hca/prm.h"
-#include "kernel/mlx5_commands.h"
-#include "kernel/qp_state.h"
-#include "kernel/uverbs_file.h"
+#include "kernel/core/qp_state.h"
+#include "kernel/mlx5/mlx5_commands.h"
+#include "kernel/uverbs/uverbs_file.h"
 
 namespace kernel {
 

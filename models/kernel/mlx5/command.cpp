@@ -3,7 +3,7 @@
 // mailboxes. The slot is handed over by its ownership bit and a doorbell. Commands are polled for until the command event
 // queue exists. Not modelled: signatures (the device does not ask for them), command timeouts, entry revival.
 // Source: mlx5_core cmd.c (order of steps), hca/prm.h (layout).
-#include "kernel/command.h"
+#include "kernel/mlx5/command.h"
 
 #include <algorithm>
 #include <bit>

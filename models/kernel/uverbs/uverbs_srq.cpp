@@ -5,9 +5,9 @@
 #include <bit>
 #include <cerrno>
 
-#include "kernel/mlx5_commands.h"
+#include "kernel/mlx5/mlx5_commands.h"
 #include "kernel/undo.h"
-#include "kernel/uverbs_file.h"
+#include "kernel/uverbs/uverbs_file.h"
 
 namespace kernel {
 

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "kernel/command.h"
+#include "kernel/core/gid_table.h"
 #include "kernel/dma_map.h"
-#include "kernel/gid_table.h"
+#include "kernel/mlx5/command.h"
 
 namespace kernel {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks the open uverbs files. Source: ib_core nldev.c (fill_res_*_entry) for what is listed.
-#include "kernel/resource_tracking.h"
+#include "kernel/core/resource_tracking.h"
 
 #include <algorithm>
 #include <array>
 
 #include "hca/prm.h"
-#include "kernel/qp_state.h"
-#include "kernel/uverbs_file.h"
+#include "kernel/core/qp_state.h"
+#include "kernel/uverbs/uverbs_file.h"
 
 namespace kernel {
 namespace {

@@ -4,9 +4,9 @@
 // Source: ib_uverbs uverbs_cmd.c, ib_core umem.c, mlx5_ib mr.c.
 #include <cerrno>
 
-#include "kernel/mlx5_commands.h"
+#include "kernel/mlx5/mlx5_commands.h"
 #include "kernel/undo.h"
-#include "kernel/uverbs_file.h"
+#include "kernel/uverbs/uverbs_file.h"
 
 namespace kernel {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Assignment of doorbell registers as mlx5_ib does without dynamic UARs: dedicated registers first, then the least used of
 // the shared ones, else register 0. Source: mlx5_ib (alloc_bfreg and calc_total_bfregs).
-#include "kernel/bfreg.h"
+#include "kernel/mlx5/bfreg.h"
 
 #include <algorithm>
 #include <cerrno>

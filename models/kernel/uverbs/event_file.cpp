@@ -2,7 +2,7 @@
 // The queue between the completion handler (or the async event work) and read(). Every reader that waits is woken by a
 // record; the first to run takes it, the others sleep again. Source: ib_uverbs (uverbs_main.c), rules S-CE-10, S-CE-11,
 // S-AE-1, S-AE-6. Not modelled: SIGIO, events lost because an atomic allocation fails.
-#include "kernel/event_file.h"
+#include "kernel/uverbs/event_file.h"
 
 #include <rdma/ib_user_verbs.h>
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "kernel/mlx5_commands.h"
-#include "kernel/uverbs_file.h"
+#include "kernel/mlx5/mlx5_commands.h"
+#include "kernel/uverbs/uverbs_file.h"
 
 namespace kernel {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernel/kernel.h"
-#include "kernel/uverbs_file.h"
+#include "kernel/uverbs/uverbs_file.h"
 
 namespace kernel {
 

@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "kernel/kernel.h"
-#include "kernel/mlx5_commands.h"
+#include "kernel/mlx5/mlx5_commands.h"
 #include "kernel/trace_points.h"
 #include "sim/check.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // QP transition tables for RC, UC and UD; those of XRC follow from RC. Other types are refused where QPs are created.
 // Source: InfiniBand Architecture, QP state diagram and modify-QP attribute tables, as ib_core and mlx5_ib restate them.
-#include "kernel/qp_state.h"
+#include "kernel/core/qp_state.h"
 
 #include "hca/prm.h"
 

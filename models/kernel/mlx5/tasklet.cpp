@@ -2,9 +2,9 @@
 // Softirq half of completion handling: after the hard interrupt, the listed CQs' handlers run one after the other on the
 // same core; a hard interrupt may come between them. After its budget the tasklet gives way and is scheduled again.
 // Source: mlx5_core (mlx5_cq_tasklet_cb), rule S-CE-10. Not modelled: ksoftirqd.
-#include "kernel/tasklet.h"
+#include "kernel/mlx5/tasklet.h"
 
-#include "kernel/eq.h"
+#include "kernel/mlx5/eq.h"
 #include "kernel/trace_points.h"
 
 namespace kernel {
