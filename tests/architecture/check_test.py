@@ -34,11 +34,11 @@ class Tree(unittest.TestCase):
         self.write("models/kernel/mlx5/eq.cpp", '#include "hca/prm.h"\n#include "table.inc"\n')
         self.write("models/kernel/CMakeLists.txt", "add_custom_command(OUTPUT table.inc)")
         self.assertEqual(self.found("includes"), [])
-        self.write("models/hca/bad.cpp", '#include "kernel/eq.h"\n#include "uar.h"\n')
+        self.write("models/hca/bad.cpp", '#include "kernel/mlx5/eq.h"\n#include "uar.h"\n')
         self.write("models/kernel/bad.cpp", '#include "hca/uar/uar.h"\n')
         self.write("sim/bad.h", ' # include "pcie/tlp.h"\n')
         self.assertEqual(self.found("includes"), [
-            'models/hca/bad.cpp:1: hca may not include "kernel/eq.h"',
+            'models/hca/bad.cpp:1: hca may not include "kernel/mlx5/eq.h"',
             'models/hca/bad.cpp:2: "uar.h" is neither under the repository root nor under models/',
             'models/kernel/bad.cpp:1: kernel may not include "hca/uar/uar.h"',
             'sim/bad.h:1: sim may not include "pcie/tlp.h"'])
