@@ -69,12 +69,12 @@ bool Kernel::completion_event(std::uint32_t cqn) {
   return true;
 }
 
-void Kernel::completion_handler(std::uint32_t cqn, sim::trace::Cause cause) {
+void Kernel::completion_handler(std::uint32_t cqn, sim::trace::Cause cause, const EventTimes& times) {
   Cq* const cq = find_cq(cqn);
   if (cq == nullptr) return;
   cq->listed = false;
   if (cq->channel == nullptr) return;
-  cq->channel->push({cq->user_handle, 0, cq, &cq->comp_events_reported, cause});
+  cq->channel->push({cq->user_handle, 0, cq, &cq->comp_events_reported, cause, times});
 }
 
 void Kernel::command_event(std::uint32_t slots, sim::trace::Cause cause) {

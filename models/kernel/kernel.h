@@ -141,7 +141,7 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   void register_device();
 
   bool completion_event(std::uint32_t cqn) override;
-  void completion_handler(std::uint32_t cqn, sim::trace::Cause cause) override;
+  void completion_handler(std::uint32_t cqn, sim::trace::Cause cause, const EventTimes& times) override;
   void command_event(std::uint32_t slots, sim::trace::Cause cause) override;
   void async_event(const hca::prm::Eqe& eqe, sim::trace::Cause cause) override;
   sim::Flow deliver_async(hca::prm::Eqe eqe, sim::trace::Cause cause);

@@ -49,6 +49,7 @@ struct Cause {
   MsgId msg = 0;
   std::uint64_t parent = 0;
   bool critical = true;  ///< on the message's critical path: whoever finishes this may mark the journey
+  bool event = false;    ///< on the way of the event that announces the message: the read of the event marks
 };
 
 enum class TrackKind : std::uint8_t { exclusive, pipelined, counter, state, instant };

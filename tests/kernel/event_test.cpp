@@ -53,27 +53,6 @@ TEST(Event, TimeFromInterruptToReaderIsTheSumOfTheConfiguredSteps) {
                                        .n);
 }
 
-TEST(Event, MessageIsHandedOnInTheEventStage) {
-  struct Sink : sim::JourneySink {
-    void finished(const sim::Journey& j) override { journey = j; }
-    sim::Journey journey;
-  } sink;
-  Machine m;
-  m.context.journeys.set_sink(&sink);
-  m.run([&] {
-    Channel c(m);
-    Verbs::Cq cq;
-    ASSERT_EQ(c.create_cq(cq, 15, c.chan, 1), 0);
-    cpu::current().sync();
-    const sim::MsgId msg = m.context.journeys.begin(cpu::current().now(), 0, 0, 8);
-    m.device.post_completion(cq.cqn, {msg, 0});
-    read_event(c, c.chan);
-    m.context.journeys.finish(msg, sim::Stage::poll, cpu::current().now());
-  });
-  EXPECT_EQ(sink.journey.stage[static_cast<std::size_t>(sim::Stage::event)].n, sink.journey.total().n);
-  EXPECT_GT(sink.journey.total().n, 0);
-}
-
 TEST(Event, A37_NonBlockingReadPollAndRecordSize) {
   Machine m;
   m.run([&] {

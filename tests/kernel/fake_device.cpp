@@ -6,11 +6,11 @@ namespace test {
 FakeDevice::FakeDevice(sim::Context& context, memory::HostMemory& memory, FakeIommu& iommu)
     : context_(context), memory_(memory), iommu_(iommu) {}
 
-void FakeDevice::dma_write(memory::Iova at, const void* data, std::size_t n) {
+void FakeDevice::dma_write(memory::Iova at, const void* data, std::size_t n, sim::trace::Cause cause) {
   auto* from = static_cast<const std::byte*>(data);
   while (n > 0) {
     const std::size_t part = std::min<std::size_t>(n, memory::kPageSize - at.offset());
-    if (const auto phys = iommu_.translate(at)) memory_.write(*phys, {from, part});
+    if (const auto phys = iommu_.translate(at)) memory_.write(*phys, {from, part}, cause);
     else ++dma_faults;
     from += part;
     at = at + part;
@@ -100,7 +100,7 @@ void FakeDevice::post_eqe(std::uint32_t eqn, prm::Eqe eqe, sim::trace::Cause cau
   Eq& eq = eqs.at(eqn);
   eqe.owner = static_cast<std::uint8_t>(eq.producer >> eq.log_size & 1);
   const std::uint64_t byte = std::uint64_t{eq.producer & ((1U << eq.log_size) - 1)} * sizeof eqe;
-  dma_write({eq.pages.at(byte / memory::kPageSize) + byte % memory::kPageSize}, &eqe, sizeof eqe);
+  dma_write({eq.pages.at(byte / memory::kPageSize) + byte % memory::kPageSize}, &eqe, sizeof eqe, cause);
   ++eq.producer;
   raise(eq, cause);
 }

@@ -76,7 +76,7 @@ class FakeDevice : public pcie::MmioPort {
   void post_eqe(std::uint32_t eqn, prm::Eqe eqe, sim::trace::Cause cause = {});
   void post_completion(std::uint32_t cqn, sim::trace::Cause cause = {});
   void post_async(std::uint8_t type, std::uint32_t number);
-  void dma_write(memory::Iova at, const void* data, std::size_t n);
+  void dma_write(memory::Iova at, const void* data, std::size_t n, sim::trace::Cause cause = {});
   void dma_read(memory::Iova at, void* data, std::size_t n);
 
   pcie::InterruptSink* sink = nullptr;

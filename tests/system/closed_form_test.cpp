@@ -23,6 +23,7 @@ using Stages = std::map<Stage, Picos>;
 
 constexpr std::uint32_t kMtu = 256;
 constexpr std::uint32_t kMwrHeader = 24, kMrdHeader = 24, kCpldHeader = 20;
+constexpr std::uint32_t kMsixHeader = 20;                       // the address has 32 bits
 constexpr std::uint32_t kFrameOverhead = 14 + 20 + 8 + 12 + 4;  // Ethernet, IPv4, UDP, BTH, ICRC
 constexpr std::uint32_t kReth = 16, kAeth = 4;
 
@@ -131,6 +132,26 @@ struct Model {
     return s;
   }
 
+  // From a CQE in memory to the return of the read that delivers its event: the EQE leaves eqe_build behind the CQE, the
+  // MSI-X one slot of the DMA engine behind the EQE, and both pass through the same pipe.
+  Stages event() const {
+    const auto& i = h.kernel.interrupt;
+    const Picos eqe = tlp(kMwrHeader + 64), slot = h.hca.dma.issue_interval;
+    const Picos back_to_back = tlp(kMwrHeader + 64 + kMsixHeader + 4) - eqe;
+    const Picos message =
+        (slot <= eqe ? back_to_back : slot - eqe + tlp(kMsixHeader + 4)) + h.root_complex.interrupt_latency;
+    Stages s;
+    s[Stage::eqe_write] = h.hca.completion.eqe_build;
+    s[Stage::msix] =
+        sim::max(message - (h.iommu.hit_latency + h.root_complex.dma_write_latency + h.memory.llc_latency), Picos{0});
+    s[Stage::irq_entry] = i.irq_entry;
+    s[Stage::irq_handler] = i.eqe + i.eq_rearm;
+    s[Stage::tasklet] = i.tasklet_delay + i.comp_handler;
+    s[Stage::wake_up] = i.wake_up + i.context_switch;
+    s[Stage::syscall_return] = h.kernel.syscall.event_read + h.kernel.syscall.exit;
+    return s;
+  }
+
   Stages read() const {
     Stages s = request_path();
     const auto pad = [](std::uint32_t n) { return (n + 3) / 4 * 4; };
@@ -205,6 +226,72 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{Op::write_lat, 512, 0}, Case{Op::read_lat, 8, 0}, Case{Op::read_lat, 256, 0},
                     Case{Op::read_lat, 300, 0}, Case{Op::read_lat, 512, 0}),
     case_name);
+
+ScenarioConfig event_driven(Picos interrupt_latency) {
+  ScenarioConfig s = one_workload(Op::send_lat, 8, 16);
+  s.workloads[0].inline_size = 60;
+  s.workloads[0].mtu = kMtu;
+  s.workloads[0].completion = CompletionMode::event;
+  for (HostConfig& h : s.hosts) h.root_complex.interrupt_latency = interrupt_latency;
+  return s;
+}
+
+// The stages of an event-driven message: those of a polled one, and the way of its event. `extra` comes on top in `where`.
+void expect_event_driven(const ScenarioConfig& s, const sim::Journey& j, Stage where = Stage::poll, Picos extra = {}) {
+  const Model model(s);
+  Stages expected = model.send();
+  for (const auto& [stage, time] : model.event()) expected[stage] = time;
+  expected[where] += extra;
+  Picos sum{0};
+  for (std::size_t i = 0; i < sim::kStages; ++i) {
+    const auto stage = static_cast<Stage>(i);
+    sum += j.stage[i];
+    if (stage == Stage::poll) continue;
+    EXPECT_EQ(j.stage[i].n, expected[stage].n) << sim::name_of(stage);
+  }
+  EXPECT_EQ(sum, j.total());
+  EXPECT_GT(j.stage[static_cast<std::size_t>(Stage::poll)].n, 0);
+}
+
+class EventDriven : public testing::TestWithParam<std::int64_t> {};
+TEST_P(EventDriven, EachStageIsASumOfConfigFields_S_CE_13) {
+  const ScenarioConfig s = event_driven({GetParam()});
+  Simulation run(s);
+  ASSERT_EQ(run.run(), sim::Outcome::quiescent);
+  ASSERT_EQ(run.journeys.all.size(), 32u);
+  expect_event_driven(s, run.journeys.all[28]);
+  expect_event_driven(s, run.journeys.all[29]);
+}
+// An interrupt that is hidden behind the write of its EQE, and one that is not.
+INSTANTIATE_TEST_SUITE_P(InterruptLatency, EventDriven, testing::Values(40'000, 900'000));
+
+// In steady state the ping-pong is periodic. Foreign work takes the receiver's core shortly before a message's interrupt comes.
+TEST(EventDrivenBusyCore, TheWaitForTheCoreIsInTheEntryOfTheInterrupt) {
+  constexpr Picos kBefore{50'000}, kBusy{6'000'000};
+  struct Disturber : sim::JourneySink {
+    void finished(const sim::Journey& j) override {
+      all.push_back(j);
+      if (all.size() != 21) return;
+      Picos interrupt = j.start + (j.start - all[18].start);
+      for (std::size_t i = 0; i <= static_cast<std::size_t>(Stage::msix); ++i) interrupt += j.stage[i];
+      context->scheduler.at(
+          interrupt - kBefore, [](void* c, std::uint64_t) { static_cast<cpu::Core*>(c)->steal({}, kBusy); }, core);
+    }
+    std::vector<sim::Journey> all;
+    sim::Context* context = nullptr;
+    cpu::Core* core = nullptr;
+  } sink;
+  const ScenarioConfig s = event_driven({40'000});
+  Simulation run(s);
+  sink.context = &run.context;
+  sink.core = &run.cluster->host(1).core(0);
+  run.context.journeys.set_sink(&sink);
+  ASSERT_EQ(run.run(), sim::Outcome::quiescent);
+  ASSERT_EQ(sink.all.size(), 32u);
+  expect_event_driven(s, sink.all[20]);
+  expect_event_driven(s, sink.all[22], Stage::irq_entry, kBusy - kBefore);
+  expect_event_driven(s, sink.all[24]);
+}
 
 }  // namespace
 }  // namespace sys::test

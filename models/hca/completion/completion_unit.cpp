@@ -92,7 +92,8 @@ sim::Flow CompletionUnit::write(Cq& cq) {
     if (cqe.solicited) cq.last_solicited = cq.producer;
     cqc_.dirty(cq.cqn);
     cqes_.add();
-    notify(cq, cqe.solicited, cause);
+    cq.newest = cause;
+    notify(cq, cqe.solicited);
     if (!cq.ignore_overrun && !cq.refreshing && cq.producer - cq.consumer >= size / 2) refresh(cq);
   }
   cq.writing = false;

@@ -33,7 +33,7 @@ class CompletionUnit {
   /// Queues the RESIZE_CQ CQE behind those that wait; cq.resize->done tells when the CQ has moved (resize.cpp).
   void begin_resize(Cq& cq);
   /// The CQ's moderation has been set anew.
-  void moderation_changed(Cq& cq) { tell(cq, {}); }
+  void moderation_changed(Cq& cq) { tell(cq); }
   ContextCache& cqc() { return cqc_; }
 
  private:
@@ -46,9 +46,9 @@ class CompletionUnit {
   // resize.cpp
   void finish_resize(Cq& cq);
   // notification.cpp
-  void notify(Cq& cq, bool solicited, sim::trace::Cause cause);
-  void tell(Cq& cq, sim::trace::Cause cause);
-  void fire(Cq& cq, sim::trace::Cause cause);
+  void notify(Cq& cq, bool solicited);
+  void tell(Cq& cq);
+  void fire(Cq& cq);
   static void period_over(void* self, std::uint64_t cqn);
   static void encode_cqc(void* self, std::uint32_t index, std::byte* out);
 

@@ -27,6 +27,8 @@ void EventUnit::completion(std::uint32_t eqn, std::uint32_t cqn, sim::trace::Cau
   prm::Eqe eqe{};
   eqe.type = prm::kEventComp;
   prm::set(reinterpret_cast<std::byte*>(&eqe), prm::kEqeCompCqn, cqn);
+  cause.event = cause.critical;  // the message waits for the CQE; for the event it waits only if the program reads it
+  cause.critical = false;
   post(*eq, eqe, cqn, cause);
 }
 

@@ -8,25 +8,25 @@
 
 namespace hca {
 
-void CompletionUnit::notify(Cq& cq, bool solicited, sim::trace::Cause cause) {
+void CompletionUnit::notify(Cq& cq, bool solicited) {
   if (cq.moderation.active()) {
     if (cq.moderation.from_cqe) cq.moderation.origin = context_.now();
-    if (solicited && cq.moderation.solicited_breaks && cq.arm != ArmState::fired) return fire(cq, cause);
-    return tell(cq, cause);
+    if (solicited && cq.moderation.solicited_breaks && cq.arm != ArmState::fired) return fire(cq);
+    return tell(cq);
   }
   if (cq.arm == ArmState::fired || (cq.arm == ArmState::armed_solicited && !solicited)) return;
-  fire(cq, cause);
+  fire(cq);
 }
 
 // Fires if an armed CQ holds something to tell and moderation does not hold it back; otherwise looks again when the period is over.
-void CompletionUnit::tell(Cq& cq, sim::trace::Cause cause) {
+void CompletionUnit::tell(Cq& cq) {
   if (cq.arm == ArmState::fired) return;
   CqModeration& m = cq.moderation;
   const std::uint32_t newest = cq.arm == ArmState::armed_solicited ? cq.last_solicited : cq.producer;
   if (static_cast<std::int32_t>(newest - m.told) <= 0) return;
   const bool enough = !m.active() || (m.count != 0 && cq.producer - m.told >= m.count);
   const sim::Picos due = m.origin + sim::Picos{m.period * 1'000'000LL};
-  if (enough || (m.period != 0 && due <= context_.now())) return fire(cq, cause);
+  if (enough || (m.period != 0 && due <= context_.now())) return fire(cq);
   if (m.period == 0 || m.scheduled) return;
   m.scheduled = true;
   context_.scheduler.at(due, &CompletionUnit::period_over, this, cq.cqn);
@@ -37,15 +37,16 @@ void CompletionUnit::period_over(void* self, std::uint64_t cqn) {
   Cq* cq = u->cqs_.find(static_cast<std::uint32_t>(cqn));
   if (cq == nullptr) return;
   cq->moderation.scheduled = false;
-  u->tell(*cq, {});
+  u->tell(*cq);
 }
 
-void CompletionUnit::fire(Cq& cq, sim::trace::Cause cause) {
+// The event announces the newest CQE, whether that came now, waited for the moderation, or was there before the arm.
+void CompletionUnit::fire(Cq& cq) {
   cq.arm = ArmState::fired;
   cq.fired_since_arm = true;
   cq.moderation.told = cq.producer;
   cq.moderation.origin = context_.now();
-  events_.completion(cq.eqn, cq.cqn, cause);
+  events_.completion(cq.eqn, cq.cqn, cq.newest);
 }
 
 bool CompletionUnit::arm(std::uint32_t high, std::uint32_t cqn, std::uint32_t uar_page) {
@@ -63,7 +64,7 @@ bool CompletionUnit::arm(std::uint32_t high, std::uint32_t cqn, std::uint32_t ua
   CqModeration& m = cq->moderation;
   if (static_cast<std::int32_t>(covered - m.told) > 0 || !m.active()) m.told = covered;
   if (was_fired && !m.from_cqe) m.origin = context_.now();
-  tell(*cq, {});
+  tell(*cq);
   return true;
 }
 

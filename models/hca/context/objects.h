@@ -123,6 +123,7 @@ struct Cq {
   std::uint32_t arm_sn = 0;
   bool fired_since_arm = false;
   CqModeration moderation;
+  sim::trace::Cause newest;  ///< of the last CQE that was written
   std::unique_ptr<CqResize> resize;
   bool writing = false;     ///< a flow is posting CQEs
   bool refreshing = false;  ///< the consumer index is being read ahead of need

@@ -151,7 +151,7 @@ std::unique_ptr<Eq> Kernel::make_eq(std::uint16_t vector, unsigned log_size) {
       vector < kFirstCompVector ? 0 : (vector - kFirstCompVector) % static_cast<unsigned>(platform_.cores.size());
   program_msix(vector, core);
   auto eq = std::make_unique<Eq>(context_, config_, *interrupt_contexts_[core], static_cast<EventClient&>(*this),
-                                 dma_.alloc(sizeof(prm::Eqe) << log_size), log_size, vector, platform_.host);
+                                 space_, dma_.alloc(sizeof(prm::Eqe) << log_size), log_size, vector, platform_.host);
   if (vector >= by_vector_.size()) by_vector_.resize(vector + std::size_t{1});
   by_vector_[vector] = eq.get();
   return eq;

@@ -5,6 +5,8 @@
 // bound to. Not modelled: threaded interrupts, interrupt coalescing in software.
 #include "kernel/mlx5/eq.h"
 
+#include <algorithm>
+
 #include "kernel/trace_points.h"
 #include "sim/check.h"
 
@@ -12,8 +14,8 @@ namespace kernel {
 
 namespace prm = hca::prm;
 
-Eq::Eq(sim::Context& context, const KernelConfig& config, InterruptContext& where, EventClient& client, DmaBuffer ring,
-       unsigned log_size, std::uint16_t vector, std::int32_t host)
+Eq::Eq(sim::Context& context, const KernelConfig& config, InterruptContext& where, EventClient& client,
+       memory::AddressSpace& space, DmaBuffer ring, unsigned log_size, std::uint16_t vector, std::int32_t host)
     : context_(context),
       config_(config),
       where_(where),
@@ -24,11 +26,26 @@ Eq::Eq(sim::Context& context, const KernelConfig& config, InterruptContext& wher
       trace_(context, host, "kernel.irq" + std::to_string(vector), sim::trace::TrackKind::exclusive),
       interrupts_(context.stats.counter("host" + std::to_string(host) + ".kernel.interrupts")),
       entries_(context.stats.counter("host" + std::to_string(host) + ".kernel.eqes")),
-      tasklet_(context, config, where, client, host, vector) {
+      tasklet_(context, config, where, client, host, vector),
+      memory_(space.memory()) {
   SIM_CHECK(ring_.size >= sizeof(prm::Eqe) << log_size, "event queue ring too small");
   // Every entry starts as not owned by software in the first lap (S-EQE-4).
   for (std::size_t i = 0; i < std::size_t{1} << log_size; ++i)
     ring_.bytes[i * sizeof(prm::Eqe) + offsetof(prm::Eqe, owner)] = std::byte{1};
+  // Whose message an entry serves and when it came is not in its bytes; what the device writes tells.
+  for (std::size_t page = 0; page < ring_.size; page += memory::kPageSize)
+    watches_.push_back(memory_.watch(space.phys_of(memory::va_of(ring_.bytes + page)),
+                                     std::min<std::size_t>(ring_.size - page, memory::kPageSize), &Eq::on_entry, this));
+}
+
+Eq::~Eq() {
+  for (const memory::WatchId id : watches_) memory_.unwatch(id);
+}
+
+// Entries come in ring order: posted writes do not pass each other.
+void Eq::on_entry(void* self, std::uint64_t, sim::trace::Cause cause) {
+  auto* const eq = static_cast<Eq*>(self);
+  eq->arrivals_.push_back({cause, eq->context_.now()});
 }
 
 void Eq::attach(std::uint8_t eqn, memory::Phys uar_page) {
@@ -62,12 +79,12 @@ void Eq::on_interrupt(sim::trace::Cause cause) {
   on_irq(cause);
 }
 
-sim::Task<> Eq::handle(const prm::Eqe& eqe, sim::trace::Cause cause) {
+sim::Task<> Eq::handle(const prm::Eqe& eqe, sim::trace::Cause cause, const EventTimes& times) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&eqe);
   switch (eqe.type) {
     case prm::kEventComp: {
       const std::uint32_t cqn = prm::get(bytes, prm::kEqeCompCqn);
-      if (client_.completion_event(cqn)) tasklet_.add(cqn, cause);
+      if (client_.completion_event(cqn)) tasklet_.add(cqn, cause, times);
       break;
     }
     case prm::kEventCmd:
@@ -85,17 +102,20 @@ sim::Flow Eq::on_irq(sim::trace::Cause cause) {
   co_await where_.hard.acquire();
   const sim::Picos begin = context_.now();
   co_await occupy(config_.interrupt.irq_entry);
+  EventTimes times{.interrupt = arrived, .handler_begin = context_.now()};
   for (std::uint32_t n = 0; n < config_.interrupt.eqe_budget && next_valid(); ++n) {
     const sim::Picos start = context_.now();
     co_await occupy(config_.interrupt.eqe);
     prm::Eqe eqe;
     std::memcpy(&eqe, ring_.bytes + (ci_ & ((1U << log_size_) - 1)) * sizeof eqe, sizeof eqe);
-    sim::trace::Cause why = cause;
-    if (const std::uint64_t id = trace_.span(trace_points::eqe, cause, arrived, start, context_.now(), eqn_, eqe.type,
+    const Arrival entry = arrivals_.empty() ? Arrival{cause, arrived} : arrivals_.pop_front();
+    times.eqe = entry.at;
+    sim::trace::Cause why = entry.cause;
+    if (const std::uint64_t id = trace_.span(trace_points::eqe, why, arrived, start, context_.now(), eqn_, eqe.type,
                                              prm::get(reinterpret_cast<const std::byte*>(&eqe), prm::kEqeCompCqn), ci_);
         id != 0)
       why.parent = id;
-    co_await handle(eqe, why);
+    co_await handle(eqe, why, times);
     ++ci_;
     entries_.add();
   }
@@ -103,7 +123,7 @@ sim::Flow Eq::on_irq(sim::trace::Cause cause) {
   ring_doorbell(true, {cause.msg, cause.parent, false});  // re-arming delays nobody's message
   trace_.span(trace_points::irq, cause, arrived, begin, context_.now(), vector_, eqn_);
   where_.hard.release();
-  tasklet_.schedule();
+  tasklet_.schedule(context_.now());
 }
 
 }  // namespace kernel

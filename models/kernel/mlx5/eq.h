@@ -3,13 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "cpu/core.h"
 #include "hca/prm.h"
 #include "kernel/dma_map.h"
+#include "kernel/event_times.h"
 #include "kernel/kernel_config.h"
 #include "kernel/mlx5/tasklet.h"
 #include "sim/context.h"
+#include "sim/pool.h"
 
 namespace kernel {
 
@@ -19,7 +22,7 @@ struct EventClient {
   /// A completion event of an existing user CQ: true if the CQ is to be put on the tasklet list.
   virtual bool completion_event(std::uint32_t cqn) = 0;
   /// The completion handler of a CQ, from the tasklet.
-  virtual void completion_handler(std::uint32_t cqn, sim::trace::Cause cause) = 0;
+  virtual void completion_handler(std::uint32_t cqn, sim::trace::Cause cause, const EventTimes& times) = 0;
   virtual void command_event(std::uint32_t slots, sim::trace::Cause cause) = 0;
   virtual void async_event(const hca::prm::Eqe& eqe, sim::trace::Cause cause) = 0;
 };
@@ -33,8 +36,12 @@ struct InterruptContext {
 
 class Eq {
  public:
-  Eq(sim::Context& context, const KernelConfig& config, InterruptContext& where, EventClient& client, DmaBuffer ring,
-     unsigned log_size, std::uint16_t vector, std::int32_t host);
+  Eq(sim::Context& context, const KernelConfig& config, InterruptContext& where, EventClient& client,
+     memory::AddressSpace& space, DmaBuffer ring, unsigned log_size, std::uint16_t vector, std::int32_t host);
+
+  ~Eq();
+  Eq(const Eq&) = delete;
+  Eq& operator=(const Eq&) = delete;
 
   /// The device accepted the queue: its number and the bus address of the UAR page for its doorbells.
   void attach(std::uint8_t eqn, memory::Phys uar_page);
@@ -54,9 +61,14 @@ class Eq {
   void on_interrupt(sim::trace::Cause cause);
 
  private:
+  struct Arrival {
+    sim::trace::Cause cause;
+    sim::Picos at{0};
+  };
+  static void on_entry(void* self, std::uint64_t, sim::trace::Cause cause);
   sim::Flow on_irq(sim::trace::Cause cause);
   bool next_valid() const;
-  sim::Task<> handle(const hca::prm::Eqe& eqe, sim::trace::Cause cause);
+  sim::Task<> handle(const hca::prm::Eqe& eqe, sim::trace::Cause cause, const EventTimes& times);
   sim::Delay occupy(sim::Picos d);
   void ring_doorbell(bool arm, sim::trace::Cause cause);
 
@@ -73,6 +85,9 @@ class Eq {
   std::uint8_t eqn_ = 0;
   memory::Phys uar_page_{};
   std::uint32_t ci_ = 0;
+  memory::HostMemory& memory_;
+  std::vector<memory::WatchId> watches_;  // of the ring's pages
+  sim::Ring<Arrival> arrivals_;           // entries written and not handled, in ring order
 };
 
 }  // namespace kernel

@@ -20,7 +20,9 @@ Tasklet::Tasklet(sim::Context& context, const KernelConfig& config, InterruptCon
       reschedules_(context.stats.counter("host" + std::to_string(host) + ".kernel.tasklet_reschedules")),
       vector_(vector) {}
 
-void Tasklet::schedule() {
+void Tasklet::schedule(sim::Picos handler_end) {
+  for (std::size_t n = list_.size(); n > 0 && list_[n - 1].times.handler_end.n == 0; --n)
+    list_[n - 1].times.handler_end = handler_end;
   if (scheduled_ || list_.empty()) return;
   scheduled_ = true;
   run();
@@ -43,9 +45,11 @@ sim::Flow Tasklet::run() {
     std::uint64_t handled = 0;
     runs_.add();
     while (!list_.empty()) {
+      co_await where_.hard.acquire();  // a hard interrupt that runs is over first
       const sim::Picos d = config_.interrupt.comp_handler;
       const sim::Picos start = where_.core.steal(context_.now(), d);
       co_await context_.delay(start + d - context_.now());
+      where_.hard.release();
       // The CQ may have been destroyed during the delay.
       if (list_.empty()) break;
       const Entry e = list_.pop_front();
@@ -54,7 +58,7 @@ sim::Flow Tasklet::run() {
               trace_.span(trace_points::comp_handler, cause, enqueued, start, context_.now(), e.cqn);
           id != 0)
         cause.parent = id;
-      client_.completion_handler(e.cqn, cause);
+      client_.completion_handler(e.cqn, cause, e.times);
       ++handled;
       if (context_.now() - begin >= config_.interrupt.tasklet_budget) break;
     }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernel/event_times.h"
 #include "kernel/kernel_config.h"
 #include "sim/context.h"
 #include "sim/pool.h"
@@ -18,9 +19,11 @@ class Tasklet {
   Tasklet(sim::Context& context, const KernelConfig& config, InterruptContext& where, EventClient& client,
           std::int32_t host, std::uint16_t vector);
   /// Appends a CQ; the caller sees to it that a CQ is listed once.
-  void add(std::uint32_t cqn, sim::trace::Cause cause) { list_.push_back({cqn, cause}); }
+  void add(std::uint32_t cqn, sim::trace::Cause cause, const EventTimes& times) {
+    list_.push_back({cqn, cause, times});
+  }
   /// Called at the end of the hard interrupt: runs the tasklet if something is listed and it is not scheduled yet.
-  void schedule();
+  void schedule(sim::Picos handler_end);
   /// Takes a CQ that is destroyed off the list.
   void remove(std::uint32_t cqn);
   std::size_t listed() const { return list_.size(); }
@@ -30,6 +33,7 @@ class Tasklet {
   struct Entry {
     std::uint32_t cqn = 0;
     sim::trace::Cause cause;
+    EventTimes times;
   };
   sim::Flow run();
 

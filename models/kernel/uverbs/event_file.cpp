@@ -34,6 +34,7 @@ void EventFile::wake(sim::trace::Cause cause) {
 bool EventFile::push(const QueuedEvent& e) {
   if (closed_ || disassociated_) return false;
   queue_.push_back(e);
+  queue_[queue_.size() - 1].times.queued = context_.now();
   if (kind_ == Kind::completion)
     trace_.instant(trace_points::channel_event, e.cause, context_.now(), waiters_.size(), queue_.size());
   else trace_.instant(trace_points::async_event, e.cause, context_.now(), e.type, e.element);
@@ -61,13 +62,14 @@ long EventFile::read(Waiter& self, void* data, std::size_t n, bool nonblock) {
   }
   if (n < record_size()) return -EINVAL;
   const QueuedEvent e = queue_.pop_front();
+  const sim::Picos found = t.now();
   t.compute(config_.syscall.event_read);
   if (e.reported != nullptr) ++*e.reported;
   if (kind_ == Kind::completion) {
     const ib_uverbs_comp_event_desc record{e.element};
     std::memcpy(data, &record, sizeof record);
     t.compute(config_.syscall.exit);
-    context_.journeys.mark(e.cause.msg, sim::Stage::event, t.now());
+    e.times.charge(context_.journeys, e.cause, found, t.now());
   } else {
     const ib_uverbs_async_event_desc record{e.element, e.type, 0};
     std::memcpy(data, &record, sizeof record);

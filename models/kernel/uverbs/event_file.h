@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernel/event_times.h"
 #include "kernel/kernel_config.h"
 #include "kernel/wait.h"
 #include "sim/context.h"
@@ -21,6 +22,7 @@ struct QueuedEvent {
   const void* object = nullptr;
   std::uint32_t* reported = nullptr;
   sim::trace::Cause cause;
+  EventTimes times{};  ///< completion records
 };
 
 class EventFile {
