@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "kernel/core/objects.h"
+#include "kernel/mlx5/objects.h"
 #include "kernel/uverbs/uverbs_file.h"
 
 namespace sys {
@@ -159,7 +160,7 @@ void StepObjects::note_addresses(const std::string& name, const ibv_mr* mr, std:
   a.rkey = mr->rkey;
   if (const auto t = process_.space.translate({a.addr})) a.phys = t->phys.v;
   const kernel::UverbsFile* file = process_.os.context(context_->cmd_fd);
-  const kernel::Mr* object = file != nullptr ? file->inspect<kernel::Mr>(mr->handle) : nullptr;
+  const kernel::Mlx5Mr* object = file != nullptr ? file->inspect<kernel::Mlx5Mr>(mr->handle) : nullptr;
   if (object != nullptr && !object->region.mapping.empty())
     a.dma = object->region.mapping.pages.front().v + a.addr % memory::kPageSize;
   addresses_[name] = a;

@@ -23,7 +23,7 @@ Kernel::Kernel(sc_core::sc_module_name name, sim::Context& context, const Kernel
       space_(*platform.memory, platform.arena_base, platform.arena_size),
       dma_(space_, platform.iommu, platform.requester, config_.driver),
       commands_(context, config_, dma_, waiters_, platform.host),
-      gids_(config_.netdev.gid_table_length),
+      device_(std::make_unique<Device>(*this)),
       trace_(context, platform.host, "kernel", sim::trace::TrackKind::instant) {
   SIM_CHECK(!platform_.cores.empty(), "a kernel needs a core");
   for (cpu::Core* core : platform_.cores) interrupt_contexts_.push_back(std::make_unique<InterruptContext>(*core));
@@ -58,7 +58,7 @@ void Kernel::interrupt(std::uint64_t address, std::uint32_t data, sim::trace::Ca
 // Completion events -----------------------------------------------------------------------------------------------------
 
 bool Kernel::completion_event(std::uint32_t cqn) {
-  Cq* const cq = find_cq(cqn);
+  Mlx5Cq* const cq = find_cq(cqn);
   if (cq == nullptr) {
     counter("unknown_cqn").add();
     return false;
@@ -70,37 +70,24 @@ bool Kernel::completion_event(std::uint32_t cqn) {
 }
 
 void Kernel::completion_handler(std::uint32_t cqn, sim::trace::Cause cause, const EventTimes& times) {
-  Cq* const cq = find_cq(cqn);
+  Mlx5Cq* const cq = find_cq(cqn);
   if (cq == nullptr) return;
   cq->listed = false;
-  if (cq->channel == nullptr) return;
-  cq->channel->push({cq->user_handle, 0, cq, &cq->comp_events_reported, cause, times});
+  if (cq->comp_handler != nullptr) cq->comp_handler(*cq, cause, times);
 }
 
 void Kernel::command_event(std::uint32_t slots, sim::trace::Cause cause) {
   commands_.on_event(slots, config_.interrupt.wake_up + config_.interrupt.context_switch, cause);
 }
 
-void Kernel::add_cq(Cq& cq) {
+void Kernel::add_cq(Mlx5Cq& cq) {
   if (cq.cqn >= cqs_.size()) cqs_.resize(cq.cqn + 1);
   cqs_[cq.cqn] = &cq;
 }
 
-void Kernel::remove_cq(Cq& cq) {
+void Kernel::remove_cq(Mlx5Cq& cq) {
   if (find_cq(cq.cqn) == &cq) cqs_[cq.cqn] = nullptr;
   comp_eq(cq.comp_vector).tasklet().remove(cq.cqn);
-  if (cq.channel != nullptr) cq.channel->drop(&cq);
-  if (cq.async != nullptr) cq.async->drop(&cq);
-}
-
-void Kernel::remove_qp(Qp& qp) {
-  qps_.erase(qp.qpn);
-  if (qp.async != nullptr) qp.async->drop(&qp);
-}
-
-void Kernel::remove_srq(Srq& srq) {
-  srqs_.erase(srq.srqn);
-  if (srq.async != nullptr) srq.async->drop(&srq);
 }
 
 std::shared_ptr<XrcDomain> Kernel::xrc_domain(std::uint64_t inode) const {
@@ -112,8 +99,6 @@ std::shared_ptr<XrcDomain> Kernel::xrc_domain(std::uint64_t inode) const {
 void Kernel::remove_xrc_domain(const XrcDomain& domain) {
   std::erase_if(xrc_domains_, [&](const auto& d) { return d.get() == &domain; });
 }
-
-void Kernel::remove_context(EventFile* async) { std::erase(contexts_, async); }
 
 // Async events ------------------------------------------------------------------------------------------------------------
 
@@ -128,30 +113,26 @@ sim::Flow Kernel::deliver_async(prm::Eqe eqe, sim::trace::Cause cause) {
 
 void Kernel::dispatch_async(const prm::Eqe& eqe, sim::trace::Cause cause) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&eqe);
+  const auto tell = [&](Object& o, ibv_event_type type) {
+    if (o.event_handler != nullptr) o.event_handler(o, type, cause);
+  };
   const auto to_qp = [&](ibv_event_type type) {
     const auto it = qps_.find(prm::get(bytes, prm::kEqeQpn));
     if (it == qps_.end()) return counter("unknown_qpn").add();
-    const auto push = [&](Qp& qp) {
-      qp.async->push({qp.user_handle, static_cast<std::uint32_t>(type), &qp, &qp.async_events_reported, cause});
-    };
-    if (it->second->handles.empty()) push(*it->second);
-    for (Qp* handle : it->second->handles) push(*handle);  // a shared QP tells everybody who has it open
+    if (it->second->handles.empty()) tell(*it->second, type);
+    for (Qp* handle : it->second->handles) tell(*handle, type);  // a shared QP tells everybody who has it open
   };
   const auto to_srq = [&](ibv_event_type type) {
     const auto it = srqs_.find(prm::get(bytes, prm::kEqeQpn));
     if (it == srqs_.end()) return counter("unknown_srqn").add();
-    Srq& srq = *it->second;
-    srq.async->push({srq.user_handle, static_cast<std::uint32_t>(type), &srq, &srq.async_events_reported, cause});
+    tell(*it->second, type);
   };
-  const auto to_all = [&](ibv_event_type type, std::uint64_t element) {
-    for (EventFile* file : contexts_) file->push({element, static_cast<std::uint32_t>(type), nullptr, nullptr, cause});
-  };
+  const auto to_all = [&](ibv_event_type type, std::uint64_t port) { device_->dispatch_event(type, port, cause); };
   switch (eqe.type) {
     case prm::kEventCqError: {
-      Cq* const cq = find_cq(prm::get(bytes, prm::kEqeCqErrCqn));
+      Mlx5Cq* const cq = find_cq(prm::get(bytes, prm::kEqeCqErrCqn));
       if (cq == nullptr) return counter("unknown_cqn").add();
-      cq->async->push({cq->user_handle, IBV_EVENT_CQ_ERR, cq, &cq->async_events_reported, cause});
-      return;
+      return tell(*cq, IBV_EVENT_CQ_ERR);
     }
     case prm::kEventWqCatas:
       return to_qp(IBV_EVENT_QP_FATAL);
@@ -230,8 +211,9 @@ Mac Kernel::resolve(const Gid& gid, int& error) {
   error = 0;
   charge(config_.driver.neighbour_lookup);
   if (const auto group = multicast_mac(gid)) return *group;
-  for (std::size_t i = 0; i < gids_.length(); ++i)
-    if (gids_.usable(i) && gids_.at(i).gid == gid) return caps_.mac;
+  const GidTable& gids = device_->gids;
+  for (std::size_t i = 0; i < gids.length(); ++i)
+    if (gids.usable(i) && gids.at(i).gid == gid) return caps_.mac;
   if (platform_.neighbours != nullptr)
     if (const auto mac = platform_.neighbours->find(gid)) return *mac;
   charge(config_.driver.neighbour_timeout);

@@ -12,12 +12,12 @@
 #include "cpu/core.h"
 #include "cpu/thread.h"
 #include "iommu/iommu_prm.h"
-#include "kernel/core/gid_table.h"
-#include "kernel/core/objects.h"
+#include "kernel/core/device.h"
 #include "kernel/dma_map.h"
 #include "kernel/kernel_config.h"
 #include "kernel/mlx5/command.h"
 #include "kernel/mlx5/eq.h"
+#include "kernel/mlx5/objects.h"
 #include "kernel/regular_files.h"
 #include "kernel/wait.h"
 #include "pcie/root_complex.h"
@@ -25,8 +25,6 @@
 #include "sim/engine.h"
 
 namespace kernel {
-
-class UverbsFile;
 
 /// What the host gives to its kernel. Everything outlives the kernel.
 struct Platform {
@@ -91,7 +89,9 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   CommandInterface& commands() { return commands_; }
   Waiters& waiters() { return waiters_; }
   const DeviceCaps& caps() const { return caps_; }
-  const GidTable& gids() const { return gids_; }
+  /// The RDMA device; it has a name and may be used from its registration on.
+  Device& device() { return *device_; }
+  const Device& device() const { return *device_; }
   std::uint32_t comp_vectors() const { return static_cast<std::uint32_t>(comp_eqs_.size()); }
   Eq& comp_eq(std::uint32_t vector) { return *comp_eqs_.at(vector); }
   Eq& async_eq() { return *async_eq_; }
@@ -107,26 +107,18 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   int acquire(memory::AddressSpace& user, memory::Va start, std::uint64_t length, UserRegion& region);
   void release(memory::AddressSpace& user, UserRegion& region);
 
-  void add_cq(Cq& cq);
-  /// Nothing refers to the CQ any more: take it off the look-up table, the tasklet list and its channel.
-  void remove_cq(Cq& cq);
+  void add_cq(Mlx5Cq& cq);
+  /// Nothing refers to the CQ any more: take it off the look-up table and the tasklet list.
+  void remove_cq(Mlx5Cq& cq);
   void add_qp(Qp& qp) { qps_[qp.qpn] = &qp; }
-  void remove_qp(Qp& qp);
+  void remove_qp(const Qp& qp) { qps_.erase(qp.qpn); }
   void add_srq(Srq& srq) { srqs_[srq.srqn] = &srq; }
-  void remove_srq(Srq& srq);
+  void remove_srq(const Srq& srq) { srqs_.erase(srq.srqn); }
   /// The XRC domain of a file; null if there is none.
   std::shared_ptr<XrcDomain> xrc_domain(std::uint64_t inode) const;
   void add_xrc_domain(std::shared_ptr<XrcDomain> domain) { xrc_domains_.push_back(std::move(domain)); }
   void remove_xrc_domain(const XrcDomain& domain);
   RegularFiles& files() { return files_; }
-  // Open uverbs files, for listings.
-  void add_file(UverbsFile& file) { uverbs_files_.push_back(&file); }
-  void remove_file(const UverbsFile& file) { std::erase(uverbs_files_, &file); }
-  const std::vector<UverbsFile*>& uverbs_files() const { return uverbs_files_; }
-  std::uint32_t next_context_number() { return ++last_context_number_; }
-  /// Async event files of all opened contexts, for port and device events.
-  void add_context(EventFile* async) { contexts_.push_back(async); }
-  void remove_context(EventFile* async);
 
  private:
   void boot();
@@ -137,8 +129,8 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   int create_eq(Eq& eq, unsigned log_size, std::uint64_t event_mask, std::uint32_t uar);
   std::unique_ptr<Eq> make_eq(std::uint16_t vector, unsigned log_size);
   void program_msix(std::uint16_t vector, unsigned core);
-  int set_addresses();
-  void register_device();
+  int fill_gids();
+  int register_device();
 
   bool completion_event(std::uint32_t cqn) override;
   void completion_handler(std::uint32_t cqn, sim::trace::Cause cause, const EventTimes& times) override;
@@ -146,7 +138,7 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   void async_event(const hca::prm::Eqe& eqe, sim::trace::Cause cause) override;
   sim::Flow deliver_async(hca::prm::Eqe eqe, sim::trace::Cause cause);
   void dispatch_async(const hca::prm::Eqe& eqe, sim::trace::Cause cause);
-  Cq* find_cq(std::uint32_t cqn) { return cqn < cqs_.size() ? cqs_[cqn] : nullptr; }
+  Mlx5Cq* find_cq(std::uint32_t cqn) { return cqn < cqs_.size() ? cqs_[cqn] : nullptr; }
 
   sim::Context& context_;
   const KernelConfig config_;
@@ -156,7 +148,6 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   Waiters waiters_;
   CommandInterface commands_;
   DeviceCaps caps_;
-  GidTable gids_;
   std::vector<std::unique_ptr<InterruptContext>> interrupt_contexts_;  // one per core
   std::unique_ptr<cpu::Thread> thread_;
   std::unique_ptr<Eq> command_eq_, async_eq_;
@@ -164,14 +155,12 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   std::vector<Eq*> by_vector_;
   memory::Va bar_head_{}, uar_map_{};
   std::vector<DmaBuffer> icm_;
-  std::vector<Cq*> cqs_;                                 // by CQN
+  std::unique_ptr<Device> device_;
+  std::vector<Mlx5Cq*> cqs_;                             // by CQN
   std::map<std::uint32_t, Qp*> qps_;                     // by QPN
   std::map<std::uint32_t, Srq*> srqs_;                   // by SRQN
   std::vector<std::shared_ptr<XrcDomain>> xrc_domains_;  // those of files
   RegularFiles files_;
-  std::vector<UverbsFile*> uverbs_files_;
-  std::uint32_t last_context_number_ = 0;
-  std::vector<EventFile*> contexts_;
   sim::trace::Source trace_;
   sim::Semaphore async_order_{1};
   std::uint8_t key_variant_ = 0;

@@ -74,7 +74,7 @@ int Process::open(std::string_view path, int flags) {
     if ((flags & O_ACCMODE) != O_RDWR) result = -EACCES;
     else if ((result = take_descriptor()) >= 0) {
       File& f = files_[static_cast<std::size_t>(result - kFirst)];
-      f = {std::make_shared<UverbsFile>(kernel_, space_, static_cast<DescriptorTable&>(*this)), nullptr, 0,
+      f = {std::make_shared<UverbsFile>(kernel_.device(), space_, static_cast<DescriptorTable&>(*this)), nullptr, 0,
            (flags & O_NONBLOCK) != 0, false};
     }
   } else if (!path.starts_with("/dev/") && !path.starts_with("/sys/")) {

@@ -38,8 +38,8 @@ void add_port(const Kernel& kernel, const std::string& dir, std::map<std::string
   put("rate", "100 Gb/sec (4X EDR)");
   for (std::uint32_t i = 0; i < kernel.config().netdev.pkey_table_length; ++i)
     put("pkeys/" + std::to_string(i), "0xffff");
-  for (std::size_t i = 0; i < kernel.gids().length(); ++i) {
-    const GidEntry& e = kernel.gids().at(i);
+  for (std::size_t i = 0; i < kernel.device().gids.length(); ++i) {
+    const GidEntry& e = kernel.device().gids.at(i);
     const std::string index = std::to_string(i);
     put("gids/" + index, to_string(e.gid));
     if (!e.valid) continue;

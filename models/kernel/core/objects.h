@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The RDMA core's objects of one opened device, with their use counts (S-OBJ-20), and user memory that they hold.
+// The RDMA core's objects: what every driver's PD, MR, CQ, QP … has, with its use count (S-OBJ-20), and the attributes by
+// which they are made. A driver derives its own objects from them. An object belongs to the context of an opened file, or
+// to a kernel consumer.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -7,41 +9,77 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernel/core/gid_table.h"
-#include "kernel/dma_map.h"
-#include "kernel/uverbs/event_file.h"
+#include "kernel/event_times.h"
 #include "memory/address_space.h"
 
 namespace kernel {
 
-/// User memory that is pinned and DMA-mapped.
-struct UserRegion {
-  memory::Va start{};
-  std::uint64_t length = 0;
-  DmaMapping mapping;
-};
-
-/// A page of doorbell records; several objects share it.
-struct DbrPage {
-  UserRegion region;
-  std::uint32_t users = 0;
-};
+class Device;
+class EventFile;
+struct Cq;
+struct Object;
+struct Qp;
 
 enum class ObjectType : std::uint8_t { pd, mr, mw, cq, qp, ah, srq, xrcd };
+constexpr std::size_t kObjectTypes = 8;
 
-/// What every object has: its handle in the file, the handle that the user gave, and who uses it now.
+/// Who has a resource, for listings: a process, or a kernel consumer (pid 0 and its module's name).
+struct ResourceOwner {
+  std::uint32_t pid = 0;
+  std::string comm;  ///< its name
+};
+
+/// The relation between an opened uverbs file and the driver (ib_ucontext). Kernel consumers have none.
+struct Ucontext {
+  virtual ~Ucontext() = default;
+  Device* device = nullptr;
+  memory::AddressSpace* user = nullptr;  ///< of the process
+  const ResourceOwner* owner = nullptr;
+  std::uint32_t number = 0;  ///< in its device, from 1
+};
+
+/// For whom an object is made.
+struct Consumer {
+  explicit Consumer(Ucontext& c) : ucontext(&c), owner(c.owner) {}
+  /// A kernel consumer; `o` outlives its objects.
+  explicit Consumer(const ResourceOwner& o) : owner(&o) {}
+  Ucontext* ucontext = nullptr;
+  const ResourceOwner* owner;
+};
+
+/// What the uverbs file of an object keeps about it (ib_uobject). Unused for objects of kernel consumers.
+struct Uobject {
+  std::uint32_t handle = 0;       ///< in its file
+  std::uint64_t user_handle = 0;  ///< what the library gave, for events
+  std::uint32_t commands = 0;     ///< commands that use the object now (S-OBJ-24)
+  bool destroying = false;
+  std::shared_ptr<EventFile> async;
+  std::uint32_t async_events_reported = 0;
+  // CQs only:
+  std::shared_ptr<EventFile> channel;
+  std::uint32_t comp_events_reported = 0;
+};
+
+/// An asynchronous event of an object. Runs in a work queue and may not block.
+using EventHandler = void (*)(Object&, ibv_event_type, sim::trace::Cause);
+/// A CQ that was armed has a completion. Runs in the tasklet and may not block.
+using CompHandler = void (*)(Cq&, sim::trace::Cause, const EventTimes&);
+
 struct Object {
   explicit Object(ObjectType t) : type(t) {}
   virtual ~Object() = default;
   ObjectType type;
-  std::uint32_t handle = 0;
-  std::uint64_t user_handle = 0;
-  std::uint32_t usecnt = 0;    ///< objects that refer to this one; not zero = EBUSY on destroy
-  std::uint32_t commands = 0;  ///< commands that use the object now (S-OBJ-24)
-  bool destroying = false;
-  std::uint32_t async_events_reported = 0;
+  Device* device = nullptr;
+  Ucontext* ucontext = nullptr;  ///< null: of a kernel consumer
+  const ResourceOwner* owner = nullptr;
+  std::uint32_t usecnt = 0;  ///< objects that refer to this one; not zero = EBUSY on destroy
+  EventHandler event_handler = nullptr;
+  void* context = nullptr;  ///< the consumer's own, for its handlers
+  Uobject uobject;
 };
 
 struct Pd : Object {
@@ -49,38 +87,42 @@ struct Pd : Object {
   std::uint32_t pdn = 0;
 };
 
+/// A range of user memory to be registered: address, length, the address by which work requests name its first byte,
+/// enum ibv_access_flags.
+struct UserMrAttr {
+  std::uint64_t start = 0, length = 0, iova = 0;
+  std::uint32_t access = 0;
+};
 struct Mr : Object {
   Mr() : Object(ObjectType::mr) {}
   Pd* pd = nullptr;
-  UserRegion region;
-  std::uint64_t iova = 0;    ///< address that the program gave to its first byte
-  std::uint32_t access = 0;  ///< enum ibv_access_flags
-  std::uint32_t key = 0;     ///< lkey and rkey
+  std::uint64_t iova = 0, length = 0;  ///< iova: address that the consumer gave to its first byte
+  std::uint32_t access = 0;            ///< enum ibv_access_flags
+  std::uint32_t key = 0;               ///< lkey and rkey
 };
 
 /// Memory window.
 struct Mw : Object {
   Mw() : Object(ObjectType::mw) {}
   Pd* pd = nullptr;
+  ibv_mw_type mw_type = IBV_MW_TYPE_1;
   std::uint32_t key = 0;  ///< as allocated; binding changes its low byte
 };
 
+/// `flags`: enum ib_uverbs_ex_create_cq_flags.
+struct CqInitAttr {
+  std::uint32_t cqe = 0, comp_vector = 0, flags = 0;
+};
 struct Cq : Object {
   Cq() : Object(ObjectType::cq) {}
   std::uint32_t cqn = 0, comp_vector = 0;
-  std::uint32_t entries = 0, cqe_size = 64;  ///< slots of the ring, bytes of each
-  std::uint32_t arm_sn = 0;                  ///< the kernel's own count of events
-  std::shared_ptr<EventFile> channel, async;
-  UserRegion buffer;
-  DbrPage* dbr = nullptr;
-  std::uint32_t comp_events_reported = 0;
-  bool resizing = false;
-  bool listed = false;  ///< on its event queue's tasklet list
+  std::uint32_t cqe = 0;  ///< entries that can be used
+  CompHandler comp_handler = nullptr;
 };
 
 /// An XRC domain of the device. Domains of one inode are the same (S-XRC-1).
-struct Qp;
 struct XrcDomain {
+  Device* device = nullptr;
   std::uint32_t xrcdn = 0;
   std::uint64_t inode = 0;                               ///< 0: private
   std::uint32_t members = 0;                             ///< SRQs, target QPs and opens of an inode, of all processes
@@ -93,47 +135,50 @@ struct Xrcd : Object {
   std::shared_ptr<XrcDomain> domain;
 };
 
+struct SrqInitAttr {
+  ibv_srq_type srq_type = IBV_SRQT_BASIC;
+  std::uint32_t max_wr = 0, max_sge = 0;
+  Xrcd* xrcd = nullptr;  ///< XRC only, with `cq`
+  Cq* cq = nullptr;
+};
 struct Srq : Object {
   Srq() : Object(ObjectType::srq) {}
   std::uint32_t srqn = 0;
   Pd* pd = nullptr;
   Xrcd* xrcd = nullptr;  ///< XRC only, with `cq`
   Cq* cq = nullptr;
-  std::shared_ptr<EventFile> async;
-  UserRegion buffer;
-  DbrPage* dbr = nullptr;
   std::uint32_t max_wr = 0, max_sge = 0;
 };
 
+/// `cap` is the consumer's wish; the queue pair has what it got. CQs are null where the type has no such queue.
+struct QpInitAttr {
+  Cq *send_cq = nullptr, *recv_cq = nullptr;
+  Srq* srq = nullptr;
+  std::shared_ptr<XrcDomain> domain;  ///< XRC_RECV
+  ibv_qp_cap cap{};
+  ibv_qp_type qp_type = IBV_QPT_RC;
+  bool sq_sig_all = false;
+};
+/// Attributes of modify_qp, with the MAC address that the core resolved for the address vector.
+struct QpAttr : ibv_qp_attr {
+  Mac dmac = 0;
+};
 struct Qp : Object {
   Qp() : Object(ObjectType::qp) {}
   ibv_qp_type qp_type = IBV_QPT_RC;
   std::uint32_t qpn = 0;
-  ibv_qp_state state = IBV_QPS_RESET;
+  ibv_qp_state state = IBV_QPS_RESET;  ///< as the driver saw it last
   Pd* pd = nullptr;
   Cq *send_cq = nullptr, *recv_cq = nullptr;  ///< null where the type has no such queue
   Srq* srq = nullptr;
+  ibv_qp_cap cap{};
+  bool sq_sig_all = false;
+  std::uint8_t port = 0;
   Xrcd* xrcd = nullptr;               ///< XRC_RECV: through which open of the domain
   std::shared_ptr<XrcDomain> domain;  ///< XRC_RECV
   std::shared_ptr<Qp> real;           ///< XRC_RECV: the shared QP behind this handle
   std::vector<Qp*> handles;           ///< of such a QP: who has it open
-  std::shared_ptr<EventFile> async;
-  UserRegion buffer;
-  DbrPage* dbr = nullptr;
-  std::int32_t bfreg = -1;
-  std::uint32_t user_index = 0, uar = 0;
-  std::uint32_t sq_wqebbs = 0, rq_wqes = 0, rq_shift = 0;
-  std::uint32_t page_offset = 0;  ///< of the ring in its first page, in 64-byte units
-  ibv_qp_cap cap{};
-  bool sq_sig_all = false;
-  std::uint32_t flags = 0;  ///< MLX5_QP_FLAG_*
-  std::uint8_t port = 0;    ///< attributes as last set by modify_qp
-  std::uint16_t pkey_index = 0;
-  std::uint8_t max_dest_rd_atomic = 0;
-  std::uint32_t access = 0;
-  std::uint32_t dest_qpn = 0;
-  std::vector<Gid> groups;  ///< multicast memberships, each counted in usecnt
-  std::uint64_t dbr_offset = 0;
+  std::vector<Gid> groups;            ///< multicast memberships, each counted in usecnt
 
   Qp& target() { return real != nullptr ? *real : *this; }
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the open uverbs files. Source: ib_core nldev.c (fill_res_*_entry) for what is listed.
+// Walks the objects that the device tracks. Source: ib_core nldev.c (fill_res_*_entry) for what is listed.
 #include "kernel/core/resource_tracking.h"
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 
 #include "hca/prm.h"
 #include "kernel/core/qp_state.h"
-#include "kernel/uverbs/uverbs_file.h"
 
 namespace kernel {
 namespace {
@@ -56,7 +55,9 @@ QpResource describe(const Qp& qp, const ResourceOwner& owner, const QpContextRea
   return r;
 }
 
-void add(Resources& all, const Object& o, std::uint32_t ctxn, const ResourceOwner& owner, const QpContextReader& read) {
+void add(Resources& all, const Object& o, const QpContextReader& read) {
+  const std::uint32_t ctxn = o.ucontext != nullptr ? o.ucontext->number : 0;
+  const ResourceOwner& owner = *o.owner;
   switch (o.type) {
     case ObjectType::pd: {
       const auto& pd = static_cast<const Pd&>(o);
@@ -65,12 +66,12 @@ void add(Resources& all, const Object& o, std::uint32_t ctxn, const ResourceOwne
     }
     case ObjectType::cq: {
       const auto& cq = static_cast<const Cq&>(o);
-      all.cq.push_back({cq.cqn, cq.entries - 1, cq.usecnt, ctxn, "user", owner});
+      all.cq.push_back({cq.cqn, cq.cqe, cq.usecnt, ctxn, o.ucontext != nullptr ? "user" : "kernel", owner});
       return;
     }
     case ObjectType::mr: {
       const auto& mr = static_cast<const Mr&>(o);
-      all.mr.push_back({mr.key >> 8, mr.key, mr.pd->pdn, mr.iova, mr.region.length, owner});
+      all.mr.push_back({mr.key >> 8, mr.key, mr.pd->pdn, mr.iova, mr.length, owner});
       return;
     }
     case ObjectType::qp: {
@@ -93,19 +94,14 @@ void add(Resources& all, const Object& o, std::uint32_t ctxn, const ResourceOwne
 
 Resources list_resources(const Kernel& kernel, const QpContextReader& read) {
   Resources all;
-  all.device = "mlx5_0";
+  const Device& device = kernel.device();
+  all.device = device.name;
+  for (const Ucontext* context : device.contexts()) all.ctx.push_back({context->number, *context->owner});
+  for (std::size_t type = 0; type < kObjectTypes; ++type)
+    for (const Object* o : device.objects(static_cast<ObjectType>(type))) add(all, *o, read);
   std::vector<std::pair<std::uint32_t, std::uint32_t>> on_srq;  // SRQN, QPN
-  for (const UverbsFile* file : kernel.uverbs_files()) {
-    if (file->context_number() == 0) continue;
-    const ResourceOwner& owner = file->owner();
-    all.ctx.push_back({file->context_number(), owner});
-    file->for_each_object([&](const Object& o) {
-      add(all, o, file->context_number(), owner, read);
-      if (o.type != ObjectType::qp) return;
-      const auto& qp = static_cast<const Qp&>(o);
-      if (qp.srq != nullptr) on_srq.emplace_back(qp.srq->srqn, qp.qpn);
-    });
-  }
+  for (const Object* o : device.objects(ObjectType::qp))
+    if (const auto& qp = static_cast<const Qp&>(*o); qp.srq != nullptr) on_srq.emplace_back(qp.srq->srqn, qp.qpn);
   std::ranges::sort(all.pd, {}, &PdResource::pdn);
   std::ranges::sort(all.cq, {}, &CqResource::cqn);
   std::ranges::stable_sort(all.qp, {}, &QpResource::lqpn);

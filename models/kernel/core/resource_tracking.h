@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "kernel/kernel.h"
-#include "kernel/uverbs/uverbs_file.h"
 
 namespace kernel {
 

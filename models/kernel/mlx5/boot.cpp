@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "kernel/kernel.h"
-#include "kernel/mlx5/mlx5_commands.h"
+#include "kernel/mlx5/mlx5_ib.h"
 #include "kernel/trace_points.h"
 #include "sim/check.h"
 
@@ -30,8 +30,7 @@ std::string failed(const char* step, int error) {
 }  // namespace
 
 void Kernel::boot() {
-  if (probe() == 0) {
-    register_device();
+  if (probe() == 0 && register_device() == 0) {
     ready_at_ = thread_->now();
     ready_ = true;
     for (const auto& [fn, arg] : on_ready_) fn(arg);
@@ -62,7 +61,6 @@ int Kernel::probe() {
   if (error == 0) error = query_caps();
   if (error == 0) error = simple(prm::kInitHca, "INIT_HCA");
   if (error == 0) error = set_up_interrupts();
-  if (error == 0) error = set_addresses();
   return error;
 }
 
@@ -202,7 +200,8 @@ int Kernel::set_up_interrupts() {
   return 0;
 }
 
-int Kernel::set_addresses() {
+// The GID cache follows the addresses of the network device; each entry is told to the RDMA device.
+int Kernel::fill_gids() {
   std::optional<Gid> ipv4;
   if (!config_.netdev.ipv4.empty()) {
     ipv4 = gid_of_ipv4(config_.netdev.ipv4);
@@ -211,22 +210,11 @@ int Kernel::set_addresses() {
       return -EINVAL;
     }
   }
-  gids_.fill(caps_.mac, ipv4);
-  for (std::uint32_t i = 0; i < gids_.length(); ++i) {
-    const GidEntry& e = gids_.at(i);
-    if (!e.valid) continue;
-    Command c(prm::kSetRoceAddress, prm::kRoceAddressEnd, 16);
-    c.set(prm::kRoceAddressIndex, i);
-    std::memcpy(c.in.data() + prm::kRoceAddressGid, e.gid.data(), e.gid.size());
-    c.set(prm::kRoceAddressMacHigh, static_cast<std::uint32_t>(caps_.mac >> 32));
-    c.set(prm::kRoceAddressMacLow, static_cast<std::uint32_t>(caps_.mac));
-    c.set(prm::kRoceAddressL3Type, is_ipv4(e.gid) ? prm::kRoceL3Ipv4 : prm::kRoceL3Ipv6);
-    c.set(prm::kRoceAddressVersion, e.type == GidType::roce_v1 ? prm::kRoceVersion1 : prm::kRoceVersion2);
-    const int error = commands_.execute(c);
-    if (c.status == prm::kCmdBadOp) {  // a device whose addresses are fixed
-      counter("roce_address_refused").add();
-      break;
-    }
+  device_->gids.fill(caps_.mac, ipv4);
+  for (std::uint32_t i = 0; i < device_->gids.length() && device_->ops.add_gid != nullptr; ++i) {
+    if (!device_->gids.usable(i)) continue;
+    const int error = device_->ops.add_gid(*device_, i, device_->gids.at(i));
+    if (error == -EOPNOTSUPP) break;  // its addresses are fixed
     if (error != 0) {
       boot_error_ = failed("SET_ROCE_ADDRESS", error);
       return error;
@@ -235,19 +223,28 @@ int Kernel::set_addresses() {
   return 0;
 }
 
-void Kernel::register_device() {
+int Kernel::register_device() {
   const auto step = [this](RegistrationStep s) {
     registration_.push_back(s);
     trace_.instant(trace_points::registration, {}, thread_->now(), static_cast<std::uint64_t>(s));
   };
+  mlx5_ib::set_device_ops(*device_, caps_);
+  if (const char* const missing = device_->missing_op(); missing != nullptr) {
+    boot_error_ = std::string("the driver lacks the required callback ") + missing;
+    return -EINVAL;
+  }
   step(RegistrationStep::name);
+  device_->name = "mlx5_0";
   step(RegistrationStep::query);
+  if (const int error = device_->ops.query_device(*device_, device_->attr, nullptr); error != 0) return error;
   step(RegistrationStep::caches);
+  if (const int error = fill_gids(); error != 0) return error;
   step(RegistrationStep::views);
   step(RegistrationStep::registered);
   step(RegistrationStep::clients);
   thread_->sync();
   step(RegistrationStep::uevent);
+  return 0;
 }
 
 }  // namespace kernel

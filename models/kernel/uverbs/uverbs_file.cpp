@@ -7,24 +7,19 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "kernel/mlx5/mlx5_commands.h"
+#include "kernel/core/verbs.h"
 #include "kernel/trace_points.h"
-#include "sim/check.h"
 
 namespace kernel {
 
-UverbsFile::UverbsFile(Kernel& kernel, memory::AddressSpace& user, DescriptorTable& descriptors)
-    : kernel_(kernel),
+UverbsFile::UverbsFile(Device& device, memory::AddressSpace& user, DescriptorTable& descriptors)
+    : device_(device),
+      kernel_(device.kernel),
       user_(user),
       descriptors_(descriptors),
-      trace_(kernel.context(), kernel.platform().host, "kernel.uverbs") {
-  kernel_.add_file(*this);
-}
+      trace_(kernel_.context(), kernel_.platform().host, "kernel.uverbs") {}
 
-UverbsFile::~UverbsFile() {
-  if (async_ != nullptr) kernel_.remove_context(async_.get());
-  kernel_.remove_file(*this);
-}
+UverbsFile::~UverbsFile() { device_.remove_event_handler(this); }
 
 const UverbsFile::Method* UverbsFile::find_method(std::uint32_t command, bool extended) {
   static const Method kMethods[] = {
@@ -122,22 +117,22 @@ int UverbsFile::parse(const std::byte* data, std::size_t n, const Method*& metho
     response = ex.response;
     if (response == 0 && (hdr.out_words != 0 || ex.provider_out_words != 0)) return -EINVAL;
     io.in = {data + kHeaders, hdr.in_words * std::size_t{8}};
-    io.driver_in = {data + kHeaders + io.in.size(), ex.provider_in_words * std::size_t{8}};
+    io.udata.in = {data + kHeaders + io.in.size(), ex.provider_in_words * std::size_t{8}};
     io.out = reinterpret_cast<std::byte*>(response);
     io.out_size = hdr.out_words * std::size_t{8};
-    io.driver_out = {io.out + io.out_size, ex.provider_out_words * std::size_t{8}};
+    io.udata.out = {io.out + io.out_size, ex.provider_out_words * std::size_t{8}};
     return 0;
   }
   if (hdr.in_words * std::size_t{4} != n) return -EINVAL;
   if (n < sizeof hdr + method->request_size || hdr.out_words * std::size_t{4} < method->response_size) return -ENOSPC;
   io.in = {data + sizeof hdr, n - sizeof hdr};
-  io.driver_in = io.in.subspan(method->request_size);
+  io.udata.in = io.in.subspan(method->request_size);
   if (method->response_size != 0) {
     std::memcpy(&response, io.in.data(), sizeof response);
     if (response == 0) return -EFAULT;
     io.out = reinterpret_cast<std::byte*>(response);
     io.out_size = hdr.out_words * std::size_t{4};
-    io.driver_out = {io.out + method->response_size, io.out_size - method->response_size};
+    io.udata.out = {io.out + method->response_size, io.out_size - method->response_size};
   }
   return 0;
 }
@@ -161,13 +156,25 @@ long UverbsFile::command(const void* data, std::size_t n) {
   return error != 0 ? error : static_cast<long>(n);
 }
 
-std::uint32_t UverbsFile::add(std::unique_ptr<Object> object) {
+namespace {
+
+void async_event(Object& o, ibv_event_type type, sim::trace::Cause cause) {
+  Uobject& u = o.uobject;
+  u.async->push({u.user_handle, static_cast<std::uint32_t>(type), &o, &u.async_events_reported, cause});
+}
+
+}  // namespace
+
+std::uint32_t UverbsFile::add(std::unique_ptr<Object> object, std::uint64_t user_handle) {
   std::uint32_t handle = 0;
   for (const auto& [used, o] : objects_) {
     if (used != handle) break;
     ++handle;
   }
-  object->handle = handle;
+  object->uobject.handle = handle;
+  object->uobject.user_handle = user_handle;
+  object->uobject.async = async_;
+  object->event_handler = &async_event;
   objects_[handle] = std::move(object);
   return handle;
 }
@@ -177,10 +184,10 @@ int UverbsFile::destroy(ObjectType type, std::uint32_t handle, void (*before)(Ob
   if (it == objects_.end()) return -ENOENT;
   Object& o = *it->second;
   if (o.type != type) return -EINVAL;
-  if (o.destroying || o.commands != 0 || o.usecnt != 0) return -EBUSY;
-  o.destroying = true;
+  if (o.uobject.destroying || o.uobject.commands != 0 || o.usecnt != 0) return -EBUSY;
+  o.uobject.destroying = true;
   if (const int error = tear_down(o); error != 0) {
-    o.destroying = false;
+    o.uobject.destroying = false;
     return error;
   }
   if (before != nullptr) before(o, arg);
@@ -188,56 +195,13 @@ int UverbsFile::destroy(ObjectType type, std::uint32_t handle, void (*before)(Ob
   return 0;
 }
 
-// The device lets go first, then the kernel's tables, then the memory: nothing is unpinned that the device may still use.
-int UverbsFile::tear_down(Object& object) {
-  CommandInterface& commands = kernel_.commands();
-  switch (object.type) {
-    case ObjectType::pd:
-      return kernel::dealloc_pd(commands, static_cast<Pd&>(object).pdn);
-    case ObjectType::mr: {
-      auto& mr = static_cast<Mr&>(object);
-      if (const int error = destroy_mkey(commands, mr.key); error != 0) return error;
-      kernel_.release(user_, mr.region);
-      --mr.pd->usecnt;
-      return 0;
-    }
-    case ObjectType::mw: {
-      auto& mw = static_cast<Mw&>(object);
-      if (const int error = destroy_mkey(commands, mw.key); error != 0) return error;
-      --mw.pd->usecnt;
-      return 0;
-    }
-    case ObjectType::cq: {
-      auto& cq = static_cast<Cq&>(object);
-      if (const int error = kernel::destroy_cq(commands, cq.cqn); error != 0) return error;
-      kernel_.remove_cq(cq);
-      kernel_.release(user_, cq.buffer);
-      release_dbr(cq.dbr);
-      return 0;
-    }
-    case ObjectType::qp: {
-      auto& qp = static_cast<Qp&>(object);
-      if (qp.real != nullptr) return close_target(qp);
-      if (const int error = destroy_device_qp(qp); error != 0) return error;
-      kernel_.remove_qp(qp);
-      kernel_.release(user_, qp.buffer);
-      release_dbr(qp.dbr);
-      if (qp.bfreg >= 0) bfregs_.give(static_cast<std::uint32_t>(qp.bfreg));
-      --qp.pd->usecnt;
-      for (Cq* cq : {qp.send_cq, qp.recv_cq})
-        if (cq != nullptr) --cq->usecnt;
-      if (qp.srq != nullptr) --qp.srq->usecnt;
-      return 0;
-    }
-    case ObjectType::ah:
-      --static_cast<Ah&>(object).pd->usecnt;
-      return 0;
-    case ObjectType::srq:
-      return tear_down_srq(static_cast<Srq&>(object));
-    case ObjectType::xrcd:
-      return tear_down_xrcd(static_cast<Xrcd&>(object));
-  }
-  return -EINVAL;
+// Records of the object that nobody has read yet go with it.
+int UverbsFile::tear_down(Object& o) {
+  const int error = o.type == ObjectType::xrcd ? tear_down_xrcd(static_cast<Xrcd&>(o)) : ib_destroy(o);
+  if (error != 0) return error;
+  if (o.uobject.async != nullptr) o.uobject.async->drop(&o);
+  if (o.uobject.channel != nullptr) o.uobject.channel->drop(&o);
+  return 0;
 }
 
 void UverbsFile::close() {
@@ -256,38 +220,12 @@ void UverbsFile::release_all() {
     for (auto it = all.rbegin(); it != all.rend(); ++it) progress |= destroy(it->second, it->first) == 0;
   }
   if (!objects_.empty()) kernel_.counter("objects_left_on_close").add(objects_.size());
-  release_uars();
-  if (async_ != nullptr) {
-    kernel_.remove_context(async_.get());
-    async_->disassociate();
-  }
-}
-
-int UverbsFile::acquire_dbr(std::uint64_t address, DbrPage*& page, std::uint64_t& bus) {
-  if (address % 4 != 0) return -EINVAL;
-  const memory::Va va{address};
-  auto& slot = dbr_pages_[va.page().v];
-  if (!slot) {
-    auto fresh = std::make_unique<DbrPage>();
-    if (const int error = kernel_.acquire(user_, va.page(), memory::kPageSize, fresh->region); error != 0) {
-      dbr_pages_.erase(va.page().v);
-      return error;
-    }
-    slot = std::move(fresh);
-  }
-  ++slot->users;
-  page = slot.get();
-  bus = page->region.mapping.pages.front().v + va.offset();
-  return 0;
-}
-
-void UverbsFile::release_dbr(DbrPage* page) {
-  if (page == nullptr || --page->users != 0) return;
-  // Off the table before anything blocks: a new user of the page must map it anew.
-  const auto it = dbr_pages_.find(page->region.start.v);
-  const std::unique_ptr<DbrPage> last = std::move(it->second);
-  dbr_pages_.erase(it);
-  kernel_.release(user_, last->region);
+  if (ucontext_ == nullptr) return;
+  device_.untrack(*ucontext_);
+  device_.ops.dealloc_ucontext(*ucontext_);
+  ucontext_ = nullptr;
+  device_.remove_event_handler(this);
+  async_->disassociate();
 }
 
 }  // namespace kernel

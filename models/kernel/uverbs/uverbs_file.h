@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One open of /dev/infiniband/uverbsN: its context, its objects by handle, its UAR pages, its commands.
+// One open of /dev/infiniband/uverbsN: its context, its objects by handle, its commands. uverbs copies commands, finds and
+// locks the objects behind handles and answers; the RDMA core and the driver do what the command asks (core/verbs.h).
 #pragma once
 
 #include <rdma/ib_user_verbs.h>
-#include <rdma/mlx5-abi.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -16,16 +16,11 @@
 #include <vector>
 
 #include "kernel/core/objects.h"
+#include "kernel/core/udata.h"
 #include "kernel/kernel.h"
-#include "kernel/mlx5/bfreg.h"
+#include "kernel/uverbs/event_file.h"
 
 namespace kernel {
-
-/// Who a process is, for listings.
-struct ResourceOwner {
-  std::uint32_t pid = 0;
-  std::string comm;  ///< its name
-};
 
 /// The process that owns a uverbs file: its descriptors and its name.
 struct DescriptorTable {
@@ -42,7 +37,7 @@ struct DescriptorTable {
 
 class UverbsFile {
  public:
-  UverbsFile(Kernel& kernel, memory::AddressSpace& user, DescriptorTable& descriptors);
+  UverbsFile(Device& device, memory::AddressSpace& user, DescriptorTable& descriptors);
   ~UverbsFile();
 
   /// One uverbs command. Its length, or -errno.
@@ -54,14 +49,8 @@ class UverbsFile {
   bool closed() const { return closed_; }
 
   std::size_t object_count() const { return objects_.size(); }
-  /// Number of the context in its host, from 1; 0 before GET_CONTEXT.
-  std::uint32_t context_number() const { return has_context_ && !released_ ? context_number_ : 0; }
-  const ResourceOwner& owner() const { return descriptors_.owner(); }
-  template <class F>
-  void for_each_object(F&& f) const {
-    for (const auto& [handle, object] : objects_) f(*object);
-  }
-  std::size_t dbr_pages() const { return dbr_pages_.size(); }
+  /// Null before GET_CONTEXT and after the close.
+  const Ucontext* ucontext() const { return ucontext_.get(); }
   /// The object behind a handle, for inspection; null if there is none of that type.
   template <class T>
   const T* inspect(std::uint32_t handle) const {
@@ -76,8 +65,7 @@ class UverbsFile {
     std::byte* out = nullptr;
     std::size_t out_size = 0;
     std::size_t request_size = 0, response_size = 0;
-    std::span<const std::byte> driver_in;
-    std::span<std::byte> driver_out;
+    Udata udata;
     template <class T>
     T request() const {
       T t{};
@@ -85,18 +73,8 @@ class UverbsFile {
       return t;
     }
     template <class T>
-    T driver_request() const {
-      T t{};
-      if (!driver_in.empty()) std::memcpy(&t, driver_in.data(), std::min(driver_in.size(), sizeof t));
-      return t;
-    }
-    template <class T>
     void respond(const T& t) const {
       if (out_size != 0) std::memcpy(out, &t, std::min(out_size, sizeof t));
-    }
-    template <class T>
-    void driver_respond(const T& t) const {
-      if (!driver_out.empty()) std::memcpy(driver_out.data(), &t, std::min(driver_out.size(), sizeof t));
     }
   };
   struct Method {
@@ -114,14 +92,14 @@ class UverbsFile {
   class Use {
    public:
     Use() = default;
-    explicit Use(T* p) : p_(p) { ++p_->commands; }
+    explicit Use(T* p) : p_(p) { ++p_->uobject.commands; }
     Use(Use&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
     Use& operator=(Use&& o) noexcept {
       std::swap(p_, o.p_);
       return *this;
     }
     ~Use() {
-      if (p_ != nullptr) --p_->commands;
+      if (p_ != nullptr) --p_->uobject.commands;
     }
     explicit operator bool() const { return p_ != nullptr; }
     T* operator->() const { return p_; }
@@ -137,7 +115,7 @@ class UverbsFile {
     const auto it = objects_.find(handle);
     if (it == objects_.end()) return -ENOENT;
     if (it->second->type != type) return -EINVAL;
-    if (it->second->destroying) return -EBUSY;
+    if (it->second->uobject.destroying) return -EBUSY;
     result = Use<T>(static_cast<T*>(it->second.get()));
     return 0;
   }
@@ -150,7 +128,8 @@ class UverbsFile {
   /// Destroys the object behind a handle. `before` sees it once it can no longer be used, before its memory goes.
   int destroy(ObjectType type, std::uint32_t handle, void (*before)(Object&, void*) = nullptr, void* arg = nullptr);
   int tear_down(Object& object);
-  std::uint32_t add(std::unique_ptr<Object> object);
+  /// Gives a new object its handle, and its events to the files of this context.
+  std::uint32_t add(std::unique_ptr<Object> object, std::uint64_t user_handle = 0);
 
   // Commands: uverbs_context.cpp
   int get_context(Io& io);
@@ -158,9 +137,6 @@ class UverbsFile {
   int query_device_ex(Io& io);
   int query_port(Io& io);
   int create_comp_channel(Io& io);
-  void release_uars();
-  long map_dynamic(std::size_t length, std::uint64_t index);
-  ib_uverbs_query_device_resp device_attributes() const;
   // uverbs_objects.cpp
   int alloc_pd(Io& io);
   int dealloc_pd(Io& io);
@@ -168,7 +144,6 @@ class UverbsFile {
   int reg_mr(Io& io);
   int rereg_mr(Io& io);
   int dereg_mr(Io& io);
-  int create_key(Mr& mr, std::uint32_t& key);
   // uverbs_mw.cpp
   int alloc_mw(Io& io);
   int dealloc_mw(Io& io);
@@ -187,15 +162,12 @@ class UverbsFile {
   int modify_srq(Io& io);
   int query_srq(Io& io);
   int destroy_srq(Io& io);
-  int tear_down_srq(Srq& srq);
   // uverbs_xrc.cpp
   int open_xrcd(Io& io);
   int close_xrcd(Io& io);
   int tear_down_xrcd(Xrcd& xrcd);
-  int create_xrc_target(const ib_uverbs_create_qp& cmd, const mlx5_ib_create_qp& user, Io& io);
+  int create_xrc_target(const ib_uverbs_create_qp& cmd, Io& io);
   int open_qp(Io& io);
-  std::uint32_t add_target_handle(const std::shared_ptr<Qp>& real, Xrcd& xrcd, std::uint64_t user_handle);
-  int close_target(Qp& handle);
   // uverbs_qp.cpp
   int create_qp(Io& io);
   int modify_qp(Io& io);
@@ -204,16 +176,14 @@ class UverbsFile {
   // uverbs_multicast.cpp
   int attach_mcast(Io& io);
   int detach_mcast(Io& io);
-  int leave_group(Qp& qp, const Gid& group);
   void leave_all_groups();
-  int size_qp(const ib_uverbs_create_qp& cmd, const mlx5_ib_create_qp& user, Qp& qp) const;
-  void build_qpc(const Qp& qp, std::span<std::byte> qpc) const;
-  int destroy_device_qp(Qp& qp);
+  int check_ports(const Qp& qp, ib_uverbs_modify_qp& cmd) const;
 
   void release_all();
-  int acquire_dbr(std::uint64_t address, DbrPage*& page, std::uint64_t& bus);
-  void release_dbr(DbrPage* page);
+  Consumer consumer() const { return Consumer(*ucontext_); }
+  static void device_event(void* file, ibv_event_type type, std::uint64_t port, sim::trace::Cause cause);
 
+  Device& device_;
   Kernel& kernel_;
   memory::AddressSpace& user_;
   DescriptorTable& descriptors_;
@@ -221,18 +191,9 @@ class UverbsFile {
   bool has_context_ = false, closed_ = false;
   unsigned active_ = 0;  ///< commands being executed
   bool released_ = false;
-  std::uint32_t context_number_ = 0;
+  std::unique_ptr<Ucontext> ucontext_;
   std::shared_ptr<EventFile> async_;
   std::map<std::uint32_t, std::unique_ptr<Object>> objects_;
-  BfregPool bfregs_;
-  std::vector<std::uint32_t> uars_;                              ///< static pages, by page of the context
-  std::map<std::uint32_t, std::uint32_t> dynamic_uars_;          ///< allocated by mmap, by page
-  std::map<std::uint64_t, std::unique_ptr<DbrPage>> dbr_pages_;  // by page address
-  std::uint32_t null_key_ = 0;                                   ///< 0: the device has none
-  std::uint8_t cqe_version_ = 0;
 };
-
-/// modify_qp with a checked command: value checks, address resolution and the device command (S-QP-20 … S-QP-32).
-int modify_qp(Kernel& kernel, Qp& qp, ib_uverbs_modify_qp cmd, std::span<std::byte> qpc);
 
 }  // namespace kernel
