@@ -38,6 +38,7 @@ struct VerbsConfig {
   sim::Picos poll_call{3'000};
   sim::Picos poll_cqe{16'000};
   sim::Picos arm_call{6'000};
+  bool arm_read_back = false;
   sim::Picos control_call{150'000};
 
   template <class Self, class V>
@@ -59,6 +60,11 @@ struct VerbsConfig {
     v("poll_cqe", c.poll_cqe, "per completion: resource look-up, parsing and filling the WC",
       sim::assumed("a successful poll is about 45 ns with the cache miss on the CQE"));
     v("arm_call", c.arm_call, "ibv_req_notify_cq: entry and return", sim::assumed("a dozen instructions"));
+    v("arm_read_back", c.arm_read_back,
+      "ibv_req_notify_cq loads from the device behind its doorbell: on return the arm is there, and every CQE that "
+      "came "
+      "before it can be polled. What an adapter with arm_rule next_cqe needs",
+      sim::spec("mlx5 provider: no; Linux ehca, whose arm carries no consumer index: yes"));
     v("control_call", c.control_call, "user-space part of a control call (create, modify, destroy), system call apart",
       sim::assumed("allocation and argument copying"));
   }

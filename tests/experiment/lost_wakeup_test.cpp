@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A completion's arrival is swept over poll, arm and sleep of its consumer (S-CE-5, S-CE-20, S-CE-21). An adapter that compares
-// the armed consumer index with its producer never loses a wake-up. One that fires for later CQEs only loses it without a
-// second poll, and even with one when the CQE and the arm cross on the bus: that is why the comparison is needed.
+// A completion's arrival is swept over poll, arm and sleep of its consumer, the arm being a posted write (S-CE-5, S-CE-20,
+// S-CE-21). An adapter that compares the armed consumer index with its producer never loses a wake-up. One that fires for
+// later CQEs only loses it without a second poll, and even with one when the CQE and the arm cross on the bus.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string scenario(int delay_ns, bool compares, bool second_poll) {
-  return R"({"host": {"hca": {"completion": {"arm_checks_pi": )" + std::string(compares ? "true" : "false") + R"(}}},
+  return R"({"host": {"hca": {"completion": {"arm_rule": ")" + std::string(compares ? "compare_ci" : "next_cqe") +
+         R"("}}},
 "programs": {
 "client": {"mr": {"buf": {"size": "64 B"}}, "cq": {"cq": {}}, "qp": {"qp": {"peer": "server.qp"}},
  "steps": [{"wait": {"label": "server.go"}}, {"post_send": {"wr": [{"sge": [{}]}]}}, {"sleep": "1 ms"},

@@ -218,15 +218,72 @@ TEST_F(Completion, ASolicitedArmBehindUnsolicitedCqesWaits) {
   EXPECT_EQ(events(), 0u);
 }
 
-struct LazyArm : Completion {
-  static CompletionConfig lazy() {
+TEST_F(Completion, AnArmWithAStaleConsumerIndexIsSpuriousAtMost_S_CE_5_S_CE_22) {
+  post();
+  post();
+  arm(1, false, 0);  // the program had consumed one when it armed; it has polled the other since
+  EXPECT_EQ(events(), 1u) << "an event that finds nothing";
+  post();
+  EXPECT_EQ(events(), 1u);
+}
+
+TEST_F(Completion, AnArmAheadOfTheProducerWaitsForTheNextCqe_S_CE_5) {
+  post();
+  arm(3);
+  EXPECT_EQ(events(), 0u);
+  post();
+  EXPECT_EQ(events(), 1u) << "two CQEs short of the index, and told all the same";
+}
+
+TEST_F(Completion, IndicesAreComparedIn24Bits_S_CE_5) {
+  cq->producer = cq->consumer = 0x1000001;
+  arm(1);
+  EXPECT_EQ(events(), 0u);
+  cq->arm = ArmState::fired;
+  arm(0xFFFFFF, false, 1);
+  EXPECT_EQ(events(), 1u) << "two behind, across the wrap";
+}
+
+TEST_F(Completion, RearmingInOneCycleKeepsTheArm_S_CE_6) {
+  arm(0);
+  arm(0);
+  post();
+  EXPECT_EQ(events(), 1u);
+  post();
+  EXPECT_EQ(events(), 1u) << "two arms without an event between them are one";
+}
+
+struct NextCqe : Completion {
+  static CompletionConfig next() {
     CompletionConfig c;
-    c.arm_checks_pi = false;
+    c.arm_rule = ArmRule::next_cqe;
     return c;
   }
-  LazyArm() : Completion(lazy()) {}
+  NextCqe() : Completion(next()) {}
+  /// Queues 4 KiB of payload and a CQE behind it.
+  void post_behind_payload() {
+    bench.dma.write({0x500000}, 4096, bench.context.buffers.make(4096), 0, {});
+    PendingCqe c;
+    reinterpret_cast<mlx5_cqe64*>(c.bytes.data())->op_own = MLX5_CQE_REQ << 4;
+    c.qpn = 0x101;
+    units.post(cq->cqn, std::move(c));
+  }
 };
-TEST_F(LazyArm, LosesTheWakeUpWithoutTheCheck) {
+TEST_F(NextCqe, FiresForACqeThatHasNotLeftWhenTheArmArrives_S_CE_21) {
+  post_behind_payload();
+  bench.run(30_ns);
+  ASSERT_EQ(cq->producer, 1u);
+  ASSERT_TRUE(writes_in(kCqRing).empty()) << "still behind the payload";
+  arm(0);
+  EXPECT_EQ(events(), 1u);
+}
+TEST_F(NextCqe, IsSilentOnceTheCqeHasLeft_S_CE_21) {
+  post_behind_payload();
+  while (writes_in(kCqRing).empty()) ASSERT_TRUE(bench.context.scheduler.run_one(sim::kNever));
+  arm(0);
+  EXPECT_EQ(events(), 0u);
+}
+TEST_F(NextCqe, LosesTheWakeUpOfWhatCameBeforeTheArm_S_CE_21) {
   post();
   arm(0);
   EXPECT_EQ(events(), 0u);

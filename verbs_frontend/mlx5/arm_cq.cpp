@@ -18,6 +18,8 @@ int arm_cq(ibv_cq* ibcq, int solicited_only) {
   m.barrier(cpu::Barrier::mmio_wc_start);
   m.mmio_store64(mlx5_of(ibcq->context).cq_doorbell(), be64(std::uint64_t{word} << 32 | cq.cqn));
   m.barrier(cpu::Barrier::mmio_flush_writes);
+  // The load pushes the doorbell to the device, and its answer pushes every CQE before it to memory.
+  if (m.config().arm_read_back) m.thread().mmio_load64(mlx5_of(ibcq->context).cq_doorbell());
   return 0;
 }
 

@@ -18,6 +18,7 @@ CompletionUnit::CompletionUnit(sim::Context& context, const CompletionConfig& co
     : context_(context),
       config_(config),
       context_config_(context_config),
+      host_(host),
       dma_(dma),
       cqs_(cqs),
       events_(events),
@@ -56,7 +57,8 @@ sim::Flow CompletionUnit::write(Cq& cq) {
   cq.writing = true;
   while (!cq.pending.empty()) {
     if (!cqc_.hit(cq.cqn)) co_await cqc_.fill(cq.cqn, cq.pending.front().cause);
-    co_await context_.delay(context_config_.cqc_hit + config_.cqe_build);
+    co_await context_.delay(context_config_.cqc_hit + config_.cqe_build +
+                            context_.jitter.draw(sim::JitterPlace::cqe_write, host_));
     if (cq.pending.front().resizes) co_await read_consumer(cq);
     const bool room = co_await has_room(cq);
     if (cq.pending.front().resizes && (!room || cq.producer + 1 - cq.consumer > 1U << cq.resize->log_size)) {
@@ -84,6 +86,10 @@ sim::Flow CompletionUnit::write(Cq& cq) {
     sim::trace::Cause cause = cqe.cause;
     if (span != 0) cause.parent = span;
     put(cq, cqe, cause);
+    if (config_.arm_rule == ArmRule::next_cqe) {
+      covered(cq, 0);  // forgets those that have left
+      cq.leaving.push_back(dma_.posted());
+    }
     ++cq.producer;
     if (cqe.resizes) {
       finish_resize(cq);

@@ -49,12 +49,14 @@ class CompletionUnit {
   void notify(Cq& cq, bool solicited);
   void tell(Cq& cq);
   void fire(Cq& cq);
+  std::uint32_t covered(Cq& cq, std::uint32_t ci) const;
   static void period_over(void* self, std::uint64_t cqn);
   static void encode_cqc(void* self, std::uint32_t index, std::byte* out);
 
   sim::Context& context_;
   const CompletionConfig& config_;
   const ContextConfig& context_config_;
+  const std::int32_t host_;
   DmaEngine& dma_;
   ObjectTable<Cq>& cqs_;
   EventUnit& events_;

@@ -49,6 +49,18 @@ void CompletionUnit::fire(Cq& cq) {
   events_.completion(cq.eqn, cq.cqn, cq.newest);
 }
 
+// Producer index up to which CQEs need no event for an arm that arrives now with consumer index ci. By compare_ci that is what
+// the program had consumed when it armed; an index ahead of the producer is nonsense and counts as all consumed. By
+// next_cqe it is what has left for the bus, where a load behind the arm follows it.
+std::uint32_t CompletionUnit::covered(Cq& cq, std::uint32_t ci) const {
+  if (config_.arm_rule == ArmRule::compare_ci) {
+    const std::uint32_t behind = (cq.producer - ci) & 0xFFFFFF;
+    return behind < 1U << 23 ? cq.producer - behind : cq.producer;
+  }
+  while (!cq.leaving.empty() && cq.leaving.front() <= dma_.issued()) cq.leaving.pop_front();
+  return cq.producer - static_cast<std::uint32_t>(cq.leaving.size());
+}
+
 bool CompletionUnit::arm(std::uint32_t high, std::uint32_t cqn, std::uint32_t uar_page) {
   Cq* cq = cqs_.find(cqn & 0xFFFFFF);
   if (cq == nullptr || cq->uar_page != uar_page) return false;
@@ -58,11 +70,9 @@ bool CompletionUnit::arm(std::uint32_t high, std::uint32_t cqn, std::uint32_t ua
                  request.solicited_only ? 1 : 0);
   const bool was_fired = cq->arm == ArmState::fired;
   if (!take_arm(*cq, request)) return true;
-  // What the program had consumed when it armed needs no event.
-  const std::uint32_t ci = cq->producer - ((cq->producer - request.ci) & 0xFFFFFF);
-  const std::uint32_t covered = config_.arm_checks_pi ? ci : cq->producer;
+  const std::uint32_t old = covered(*cq, request.ci);
   CqModeration& m = cq->moderation;
-  if (static_cast<std::int32_t>(covered - m.told) > 0 || !m.active()) m.told = covered;
+  if (static_cast<std::int32_t>(old - m.told) > 0 || !m.active()) m.told = old;
   if (was_fired && !m.from_cqe) m.origin = context_.now();
   tell(*cq);
   return true;

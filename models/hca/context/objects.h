@@ -128,6 +128,7 @@ struct Cq {
   bool writing = false;     ///< a flow is posting CQEs
   bool refreshing = false;  ///< the consumer index is being read ahead of need
   sim::Ring<PendingCqe> pending;
+  sim::Ring<std::uint64_t> leaving;  ///< arm_rule next_cqe: numbers of the posted writes of CQEs that may not have left
   sim::Tags* tags = nullptr;
   std::array<std::byte, prm::kCqcSize> image{};
 };

@@ -90,6 +90,7 @@ void DmaEngine::write(memory::Iova at, std::uint32_t n, const sim::BufferRef& sr
     tlp->buffer = src;
     tlp->buffer_offset = offset + done;
     tlp->cause = cause;
+    ++posted_count_;
     posted_.push_back({std::move(tlp), 0, sim::Picos{0}, 0, {}});
     done += piece;
   }
@@ -104,11 +105,13 @@ void DmaEngine::write_inline(memory::Iova at, std::span<const std::byte> bytes, 
   tlp->requester = port_->requester_id();
   tlp->set_inline(bytes);
   tlp->cause = cause;
+  ++posted_count_;
   posted_.push_back({std::move(tlp), 0, sim::Picos{0}, 0, {}});
   pump();
 }
 
 void DmaEngine::raise_msix(std::uint16_t vector, sim::trace::Cause cause) {
+  ++posted_count_;
   posted_.push_back({nullptr, 0, sim::Picos{0}, vector, cause});
   pump();
 }

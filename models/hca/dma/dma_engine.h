@@ -73,6 +73,10 @@ class DmaEngine {
 
   /// Completions from the endpoint.
   void completion(pcie::TlpPtr tlp);
+  /// Posted writes and interrupts handed over so far; the latest has this number.
+  std::uint64_t posted() const { return posted_count_; }
+  /// Of these, how many have left for the bus.
+  std::uint64_t issued() const { return posted_count_ - posted_.size(); }
   std::uint32_t reads_in_flight() const { return in_flight_; }
 
  private:
@@ -109,6 +113,7 @@ class DmaEngine {
   std::vector<std::uint16_t> free_tags_;
   std::vector<std::uint32_t> tag_bytes_;
   sim::Ring<Job> posted_, reads_waiting_;
+  std::uint64_t posted_count_ = 0;
   sim::Picos next_issue_{0};
   sim::Picos pump_at_ = sim::kNever;  // earliest scheduled pump()
   std::uint32_t in_flight_ = 0;
