@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "sim/buffer.h"
+#include "sim/jitter.h"
 #include "sim/journey.h"
 #include "sim/pool.h"
 #include "sim/rng.h"
@@ -19,7 +20,7 @@
 namespace sim {
 
 struct Context {
-  explicit Context(std::uint64_t run_seed = 1) : seed(run_seed) {}
+  explicit Context(std::uint64_t run_seed = 1) : seed(run_seed), jitter(run_seed) {}
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -31,6 +32,7 @@ struct Context {
 
   std::uint64_t seed;
   Scheduler scheduler;
+  Jitter jitter;
   trace::Tracer tracer;
   Stats stats;
   Journeys journeys;

@@ -27,7 +27,8 @@ void RootComplex::dma_write(Device& device, TlpPtr tlp) {
   const DmaTranslation t = translator->translate(device.bdf, {tlp->address}, tlp->length, true, tlp->cause);
   if (!t.phys || !memory_.contains(*t.phys, tlp->length)) return drop(*tlp);
   if (tlp->held != nullptr) tlp->held->hold_until(t.ready);
-  sim::Picos visible = t.ready + config_.dma_write_latency + memory_.device_write_latency(*t.phys, tlp->length);
+  sim::Picos visible = t.ready + config_.dma_write_latency + memory_.device_write_latency(*t.phys, tlp->length) +
+                       context_.jitter.draw(sim::JitterPlace::dma_write, host_);
   if (!tlp->relaxed_ordering) visible = max(visible, device.last_write);
   device.last_write = max(device.last_write, visible);
   if (trace_.on(trace_points::kDmaWrite))

@@ -16,6 +16,7 @@ RootComplex::RootComplex(sc_core::sc_module_name name, sim::Context& context, co
     : sc_module(name),
       context_(context),
       config_(config),
+      host_(host),
       memory_(memory),
       tlps_(context.pools.of<Tlp>("TLP")),
       trace_(context, host, path + ".root_complex"),
@@ -87,11 +88,12 @@ void RootComplex::mmio_read(memory::Phys bus, unsigned size, void (*fn)(void* ct
 
 // Stores and loads keep the order in which they left the cores.
 void RootComplex::send_mmio(TlpPtr tlp, int device) {
-  if (config_.mmio_latency.n == 0) {
+  sim::Picos at = context_.now() + config_.mmio_latency + context_.jitter.draw(sim::JitterPlace::mmio, host_);
+  if (!mmio_.empty()) at = max(at, mmio_.back().at);
+  if (at == context_.now() && mmio_.empty()) {
     down[device]->receive(std::move(tlp));
     return;
   }
-  const sim::Picos at = context_.now() + config_.mmio_latency;
   if (mmio_.empty()) context_.scheduler.at<&RootComplex::forward_mmio>(at, this);
   mmio_.push_back({at, std::move(tlp), device});
 }

@@ -172,6 +172,7 @@ class RootComplex final : public sc_core::sc_module, public MmioPort, public Tlp
 
   sim::Context& context_;
   const RootComplexConfig config_;
+  const std::int32_t host_;
   memory::HostMemory& memory_;
   sim::Pool<Tlp>& tlps_;
   std::vector<Device> devices_;

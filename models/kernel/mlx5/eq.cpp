@@ -18,6 +18,7 @@ Eq::Eq(sim::Context& context, const KernelConfig& config, InterruptContext& wher
        memory::AddressSpace& space, DmaBuffer ring, unsigned log_size, std::uint16_t vector, std::int32_t host)
     : context_(context),
       config_(config),
+      host_(host),
       where_(where),
       client_(client),
       ring_(std::move(ring)),
@@ -101,7 +102,7 @@ sim::Flow Eq::on_irq(sim::trace::Cause cause) {
   const sim::Picos arrived = context_.now();
   co_await where_.hard.acquire();
   const sim::Picos begin = context_.now();
-  co_await occupy(config_.interrupt.irq_entry);
+  co_await occupy(config_.interrupt.irq_entry + context_.jitter.draw(sim::JitterPlace::interrupt, host_));
   EventTimes times{.interrupt = arrived, .handler_begin = context_.now()};
   for (std::uint32_t n = 0; n < config_.interrupt.eqe_budget && next_valid(); ++n) {
     const sim::Picos start = context_.now();

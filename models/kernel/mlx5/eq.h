@@ -74,6 +74,7 @@ class Eq {
 
   sim::Context& context_;
   const KernelConfig& config_;
+  const std::int32_t host_;
   InterruptContext& where_;
   EventClient& client_;
   DmaBuffer ring_;

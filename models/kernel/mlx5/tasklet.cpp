@@ -13,6 +13,7 @@ Tasklet::Tasklet(sim::Context& context, const KernelConfig& config, InterruptCon
                  std::int32_t host, std::uint16_t vector)
     : context_(context),
       config_(config),
+      host_(host),
       where_(where),
       client_(client),
       trace_(context, host, "kernel.tasklet" + std::to_string(vector), sim::trace::TrackKind::exclusive),
@@ -38,7 +39,7 @@ void Tasklet::remove(std::uint32_t cqn) {
 sim::Flow Tasklet::run() {
   for (;;) {
     const sim::Picos enqueued = context_.now();
-    co_await context_.delay(config_.interrupt.tasklet_delay);
+    co_await context_.delay(config_.interrupt.tasklet_delay + context_.jitter.draw(sim::JitterPlace::tasklet, host_));
     co_await where_.soft.acquire();
     const sim::Picos begin = context_.now();
     const sim::trace::Cause why = list_.empty() ? sim::trace::Cause{} : list_.front().cause;

@@ -39,6 +39,7 @@ class Tasklet {
 
   sim::Context& context_;
   const KernelConfig& config_;
+  const std::int32_t host_;
   InterruptContext& where_;
   EventClient& client_;
   sim::trace::Source trace_;

@@ -16,17 +16,18 @@ namespace kernel {
 EventFile::EventFile(sim::Context& context, const KernelConfig& config, Kind kind, std::int32_t host)
     : context_(context),
       config_(config),
+      host_(host),
       kind_(kind),
       trace_(context, host, kind == Kind::completion ? "kernel.channel" : "kernel.async_file",
              sim::trace::TrackKind::instant) {}
 
 void EventFile::wake(sim::trace::Cause cause) {
   const sim::Picos now = context_.now();
-  const sim::Picos at = now + config_.interrupt.wake_up + config_.interrupt.context_switch;
+  const sim::Picos wake_up = config_.interrupt.wake_up + context_.jitter.draw(sim::JitterPlace::wake_up, host_);
+  const sim::Picos at = now + wake_up + config_.interrupt.context_switch;
   for (const Enlisted& e : waiters_) {
     if (e.waiter->generation != e.generation || !e.waiter->wake(at)) continue;
-    trace_.span(trace_points::wake, cause, now, now + config_.interrupt.wake_up, at,
-                e.waiter->thread->program_thread().number());
+    trace_.span(trace_points::wake, cause, now, now + wake_up, at, e.waiter->thread->program_thread().number());
   }
   waiters_.clear();
 }

@@ -61,6 +61,7 @@ class EventFile {
 
   sim::Context& context_;
   const KernelConfig& config_;
+  const std::int32_t host_;
   Kind kind_;
   sim::trace::Source trace_;
   sim::Ring<QueuedEvent> queue_;
