@@ -36,10 +36,12 @@ class ClusterMachine : public Machine {
       out.corrupted = record.corrupted;
       out.first_post = record.started;
       out.last_done = record.ended;
+      out.client_cpu = record.client_cpu.read(r.sim_time);
+      out.server_cpu = record.server_cpu.read(r.sim_time);
       std::vector<sim::Picos> trips = record.half_round_trip;
       out.half_round_trip = statistics_of(trips);
     }
-    if (cluster_.programs() != nullptr) r.programs = program_results(*cluster_.programs());
+    if (cluster_.programs() != nullptr) r.programs = program_results(*cluster_.programs(), r.sim_time);
     for (const sys::AsyncEventRecord& e : cluster_.async_events())
       r.async_events.push_back({e.time, e.host, e.type, e.object});
     r.summary = cluster_.summary();

@@ -53,7 +53,7 @@ Json regions(const std::map<std::string, sys::MrAddresses>& addresses) {
 
 }  // namespace
 
-std::vector<ProgramResult> program_results(sys::Programs& programs) {
+std::vector<ProgramResult> program_results(sys::Programs& programs, sim::Picos now) {
   std::vector<ProgramResult> all;
   for (const auto& record : programs.records()) {
     ProgramResult& p = all.emplace_back();
@@ -64,6 +64,7 @@ std::vector<ProgramResult> program_results(sys::Programs& programs) {
     p.steps = record->steps;
     p.started = record->started;
     p.ended = record->ended;
+    p.cpu = record->cpu.read(now);
     p.completions = Json::array();
     for (const sys::PolledWc& w : record->completions) p.completions.push_back(completion(w));
     p.events = Json::array();

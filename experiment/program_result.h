@@ -10,6 +10,6 @@
 namespace experiment {
 
 /// One per program, in the order of their flow numbers.
-std::vector<ProgramResult> program_results(sys::Programs& programs);
+std::vector<ProgramResult> program_results(sys::Programs& programs, sim::Picos now);
 
 }  // namespace experiment

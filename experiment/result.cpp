@@ -40,6 +40,15 @@ Json breakdown_json(const Breakdown& b) {
   return out;
 }
 
+Json cpu_json(const sys::CpuTime& t) {
+  Json j = Json::object();
+  j["span"] = ns(t.span);
+  j["on_cpu"] = ns(t.on_cpu);
+  j["asleep"] = ns(t.asleep);
+  j["interrupted"] = ns(t.interrupted);
+  return j;
+}
+
 Json workload_json(const WorkloadResult& w) {
   Json j = Json::object();
   j["name"] = w.name;
@@ -56,6 +65,9 @@ Json workload_json(const WorkloadResult& w) {
   Json& statuses = j["wc_status"] = Json::object();
   for (const auto& [name, count] : w.wc_status) statuses[name] = count;
   j["corrupted"] = w.corrupted;
+  Json& cpu = j["cpu_ns"] = Json::object();
+  cpu["client"] = cpu_json(w.client_cpu);
+  cpu["server"] = cpu_json(w.server_cpu);
   Json median{};
   if (w.breakdown) {
     median["id"] = w.breakdown->median_id;
@@ -76,6 +88,7 @@ Json program_json(const ProgramResult& p) {
   j["ended_ns"] = ns(p.ended);
   j["messages"] = p.messages;
   j["latency_ns"] = p.latency ? latency_json(*p.latency) : Json{};
+  j["cpu_ns"] = cpu_json(p.cpu);
   Json& statuses = j["wc_status"] = Json::object();
   for (const auto& [name, count] : p.wc_status) statuses[name] = count;
   j["completions"] = p.completions;
@@ -173,6 +186,12 @@ Json to_json(const Result& r, bool with_cost) {
   for (const auto& [path, value] : r.counters) counters.members().push_back({path, Json(value), {}});
   Json& utilisation = j["utilisation"] = Json::object();
   for (const auto& [path, value] : r.utilisation) utilisation.members().push_back({path, rounded(value, 1e6), {}});
+  Json& cores = j["cores"] = Json::object();
+  for (const auto& [path, time] : r.kernel_time) {
+    Json item = Json::object();
+    item["kernel_ns"] = ns(time);
+    cores.members().push_back({path, std::move(item), {}});
+  }
   const Bottleneck b = bottleneck_of(r.utilisation);
   Json& bottleneck = j["bottleneck"] = Json::object();
   bottleneck["resource"] = b.resource.empty() ? Json{} : Json(b.resource);

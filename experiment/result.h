@@ -14,6 +14,7 @@
 #include "sim/json.h"
 #include "sim/stats.h"
 #include "sim/units.h"
+#include "system/cpu_meter.h"
 
 namespace experiment {
 
@@ -39,7 +40,8 @@ struct WorkloadResult {
   std::map<std::string, std::uint64_t> wc_status;
   std::uint64_t corrupted = 0;  ///< messages whose bytes differed from those sent, if the workload verifies them
   std::optional<Breakdown> breakdown;
-  bool percentiles_exact = true;  ///< false when percentiles come from a sample
+  sys::CpuTime client_cpu, server_cpu;  ///< from the first turn of the measuring loop to the last
+  bool percentiles_exact = true;        ///< false when percentiles come from a sample
 
   double bandwidth_gbps() const;
   double message_rate_mpps() const;
@@ -61,6 +63,7 @@ struct ProgramResult {
   std::uint64_t messages = 0;  ///< delivered in success, posted by its process
   std::optional<LatencyStats> latency;
   sim::Json completions, events, mr;  ///< lists and object as docs/result.md describes them
+  sys::CpuTime cpu;                   ///< of its steps
   std::map<std::string, std::uint64_t> wc_status;
   std::map<std::string, sim::Picos> marks;
   struct Failure {
@@ -101,8 +104,9 @@ struct Result {
   std::vector<AsyncEvent> async_events;
   std::map<std::string, std::uint64_t> counters;
   std::map<std::string, double> utilisation;
-  std::vector<std::string> outstanding;                        ///< who waits for what, when not everything finished
-  sim::Json resources = sim::Json::array();                    ///< live RDMA objects at the end, one member per host
+  std::map<std::string, sim::Picos> kernel_time;  ///< per core: interrupts and softirqs in the time of `utilisation`
+  std::vector<std::string> outstanding;           ///< who waits for what, when not everything finished
+  sim::Json resources = sim::Json::array();       ///< live RDMA objects at the end, one member per host
   std::vector<std::pair<sim::Picos, sim::Json>> resources_at;  ///< the same at times that were asked for
   std::vector<ExpectationResult> expectations;
   SimulatorCost simulator;

@@ -40,6 +40,18 @@ class UtilisationWindow {
     }
     return out;
   }
+  /// Busy time within the window of every path that ends in `suffix`, without it.
+  std::map<std::string, sim::Picos> busy(const sim::Context& context, std::string_view suffix) const {
+    const Snapshot from = start_.value_or(Snapshot{}), to = end_ ? *end_ : snapshot(context);
+    std::map<std::string, sim::Picos> out;
+    for (const auto& [path, t] : to.busy) {
+      if (!path.ends_with(suffix)) continue;
+      const auto before = from.busy.find(path);
+      out[path.substr(0, path.size() - suffix.size())] =
+          t - (before == from.busy.end() ? sim::Picos{0} : before->second);
+    }
+    return out;
+  }
 
  private:
   struct Snapshot {
@@ -220,6 +232,7 @@ Result run(RunOptions options, const MachineFactory& factory) {
   add_journeys(r, recorder);
   for (const auto& [path, counter] : context.stats.counters()) r.counters[path] = counter.value;
   r.utilisation = window.shares(context);
+  r.kernel_time = window.busy(context, ".kernel");
   if (r.verdict != Verdict::interrupted) evaluate_all(options.expectations, r);
   r.simulator = meter.cost(context);
   if (traced) r.trace_error = close_traces(context);

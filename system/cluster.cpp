@@ -10,6 +10,7 @@ namespace sys {
 
 Cluster::Cluster(sim::Context& context, const ScenarioConfig& scenario, sim::EngineMode mode, bool reverse)
     : context_(context), scenario_(scenario), engine_("engine", context.scheduler, mode) {
+  context_.jitter.configure(scenario_.run.jitter);
   const auto count = scenario_.hosts.size();
   SIM_CHECK(count == 2, "back_to_back connects two hosts");
   for (std::size_t i = 0; i < count; ++i) {

@@ -47,6 +47,25 @@ void PerftestProgram::post(Connection& c, std::uint32_t count) {
   c.posted += count;
 }
 
+// The program's own work between two messages.
+void PerftestProgram::turn() {
+  thread_->compute(config_.loop +
+                   process_.context->jitter.draw(sim::JitterPlace::step, thread_->program_thread().number()));
+}
+
+// Holds the client back until its rate allows `count` more messages. perftest spins; a side that sleeps for completions
+// sleeps here too.
+void PerftestProgram::pace(std::uint32_t count) {
+  if (config_.rate_limit == 0 || !client_) return;
+  if (const sim::Picos wait = next_post_ - thread_->now(); wait.n > 0) {
+    if (config_.mode(client_) == CompletionMode::poll) thread_->compute(wait);
+    else thread_->sleep(wait);
+    paced_ += wait;
+  }
+  const auto interval = static_cast<std::int64_t>(1'000'000'000'000ULL * count / config_.rate_limit);
+  next_post_ = sim::max(next_post_, thread_->now()) + sim::Picos{interval};
+}
+
 void PerftestProgram::post_receives(Connection& c, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) {
     ibv_sge sge{reinterpret_cast<std::uint64_t>(buffer_) + region_bytes(), static_cast<std::uint32_t>(config_.size.n),
@@ -84,7 +103,7 @@ int PerftestProgram::poll(ibv_cq* cq) {
 std::uint64_t PerftestProgram::wait_completion(ibv_cq* cq) {
   for (;;) {
     if (const int n = poll(cq)) return static_cast<std::uint64_t>(n);
-    if (config_.completion == CompletionMode::poll) continue;
+    if (config_.mode(client_) == CompletionMode::poll) continue;
     if (const int e = ibv_req_notify_cq(cq, 0)) failed("ibv_req_notify_cq", e);
     if (const int n = poll(cq)) return static_cast<std::uint64_t>(n);
     ibv_cq* ready = nullptr;
@@ -114,9 +133,10 @@ void PerftestProgram::send_lat() {
         post_receives(c,
                       std::min(config_.iters - c.receives_posted, config_.rx_depth - (c.receives_posted - c.received)));
     }
-    thread_->compute(config_.loop);
+    turn();
     if (c.posted < config_.iters) {
-      if (client_) posted.push_back(thread_->now());
+      pace(1);
+      if (client_) posted.push_back(thread_->now() - paced_);
       post(c, 1);
       if (c.posted % config_.cq_mod == 0 || c.posted == config_.iters)
         while (c.completed < c.posted && !error()) wait_completion(send_cq_);
@@ -151,10 +171,11 @@ void PerftestProgram::write_lat() {
           ++workload_.record_.corrupted;
       }
     }
-    thread_->compute(config_.loop);
+    turn();
     if (c.posted < config_.iters) {
       buffer_[config_.size.n - 1] = static_cast<std::byte>(c.posted + 1);
-      if (client_) posted.push_back(thread_->now());
+      pace(1);
+      if (client_) posted.push_back(thread_->now() - paced_);
       post(c, 1);
       if (c.posted % config_.cq_mod == 0 || c.posted == config_.iters)
         while (c.completed < c.posted && !error()) wait_completion(send_cq_);
@@ -168,7 +189,8 @@ void PerftestProgram::write_lat() {
 void PerftestProgram::read_lat() {
   Connection& c = connections_[0];
   while (c.posted < config_.iters && !error()) {
-    thread_->compute(config_.loop);
+    turn();
+    pace(1);
     post(c, 1);
     if (c.posted % config_.cq_mod == 0 || c.posted == config_.iters) {
       while (c.completed < c.posted && !error()) wait_completion(send_cq_);
@@ -185,8 +207,11 @@ void PerftestProgram::stream() {
     bool full = true;
     for (Connection& c : connections_) {
       while (c.posted < config_.iters && c.posted - c.completed + config_.post_list <= config_.depth()) {
-        thread_->compute(config_.loop);
-        post(c, static_cast<std::uint32_t>(std::min<std::uint64_t>(config_.post_list, config_.iters - c.posted)));
+        turn();
+        const auto count =
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(config_.post_list, config_.iters - c.posted));
+        pace(count);
+        post(c, count);
         full = false;
       }
       done += c.completed == config_.iters;
@@ -201,7 +226,7 @@ void PerftestProgram::sink() {
   std::uint64_t done = 0;
   while (done < config_.qps && !error()) {
     wait_completion(recv_cq_);
-    thread_->compute(config_.loop);
+    turn();
     done = 0;
     for (Connection& c : connections_) {
       const std::uint64_t posted = c.receives_posted - c.received;

@@ -48,6 +48,8 @@ class PerftestProgram {
   void stream();
   void sink();
   void post(Connection& c, std::uint32_t count);
+  void turn();
+  void pace(std::uint32_t count);
   void post_receives(Connection& c, std::uint64_t count);
   std::uint64_t wait_completion(ibv_cq* cq);
   int poll(ibv_cq* cq);
@@ -67,6 +69,7 @@ class PerftestProgram {
   cpu::Thread* thread_ = nullptr;
   const bool client_;
   bool error_ = false;
+  sim::Picos next_post_{0}, paced_{0};  ///< rate limit: when the next message may go, and all waiting for that
 
   ibv_context* context_ = nullptr;
   ibv_pd* pd_ = nullptr;

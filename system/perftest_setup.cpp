@@ -21,6 +21,8 @@ void PerftestProgram::run() {
   open();
   connect();
   meet("connected");
+  CpuMeter& cpu = client_ ? workload_.record_.client_cpu : workload_.record_.server_cpu;
+  cpu.start();
   switch (config_.op) {
     case Op::send_lat:
       send_lat();
@@ -39,6 +41,7 @@ void PerftestProgram::run() {
       if (client_) stream();
       break;
   }
+  cpu.stop();
   workload_.record_.ended = sim::max(workload_.record_.ended, thread_->now());
   meet("done");
   close();
@@ -89,7 +92,7 @@ void PerftestProgram::open() {
   mr_ = ibv_reg_mr(pd_, buffer_, bytes * 2, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
   require(mr_ != nullptr, "ibv_reg_mr");
 
-  if (config_.completion == CompletionMode::event) {
+  if (config_.mode(client_) == CompletionMode::event) {
     channel_ = ibv_create_comp_channel(context_);
     require(channel_ != nullptr, "ibv_create_comp_channel");
   }

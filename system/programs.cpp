@@ -148,8 +148,10 @@ void Programs::body(std::size_t index) {
     meet(kConnected);
   }
   record.started = cpu::current().now();
+  record.cpu.start();
   if (on_first_step_) on_first_step_();
   const bool ok = StepsProgram(name, config, objects, *this, record).run();
+  record.cpu.stop();
   record.ended = cpu::current().now();
   record.finished = true;
   if (!ok) return leave();

@@ -17,7 +17,9 @@
 #include "pcie/pcie_config.h"
 #include "pcie/root_complex.h"
 #include "sim/config.h"
+#include "sim/jitter.h"
 #include "system/expect.h"
+#include "system/explore_config.h"
 #include "system/steps_config.h"
 #include "system/workload_config.h"
 #include "verbs_frontend/process_state.h"
@@ -71,6 +73,7 @@ struct FabricConfig {
 
 struct RunConfig {
   sim::Picos time_limit{0}, stall_limit{10'000'000'000'000};
+  sim::JitterConfig jitter;
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
@@ -81,6 +84,8 @@ struct RunConfig {
       "deadlock; 0 "
       "s = never",
       sim::assumed("longer than any finite RNR wait"));
+    v("jitter", c.jitter, "random extra delays, each up to what is given, drawn anew every time from the seed",
+      sim::assumed("off"));
   }
 };
 
@@ -92,6 +97,7 @@ struct ScenarioConfig {
   std::vector<WorkloadConfig> workloads;
   std::map<std::string, ProgramConfig> programs;
   RunConfig run;
+  ExploreConfig explore;
   std::vector<ExpectationConfig> expect;
 
   template <class Self, class V>
@@ -105,6 +111,7 @@ struct ScenarioConfig {
     v("workloads", c.workloads, "pairs of programs in the manner of perftest; all run at the same time", user);
     v("programs", c.programs, "programs as lists of steps, by name; beside or instead of workloads", user);
     v("run", c.run, "limits of the run", sim::assumed("none"));
+    v("explore", c.explore, "what rdmasim explore varies; a run ignores it", user);
     v("expect", c.expect, "conditions that the result has to meet", user);
   }
   template <class F>

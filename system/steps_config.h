@@ -12,13 +12,19 @@ namespace sys {
 struct StepConfig;
 
 struct LoopStep {
-  std::uint64_t count = 1;
+  std::optional<std::uint64_t> count, until_polled;
   std::vector<StepConfig> steps;
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
-    v("count", c.count, "how often", sim::required(), sim::Range{0, 1e9});
+    v("count", c.count, "how often; with `until_polled` how often at most", kGiven, sim::Range{0, 1e9});
+    v("until_polled", c.until_polled,
+      "looked at before each turn: ends the loop when the program has polled this many completions in all", kGiven);
     v("steps", c.steps, "what is repeated", sim::required());
+  }
+  template <class F>
+  void check(F&& fail) const {
+    if (!count && !until_polled) fail("", "a loop needs `count`, `until_polled` or both");
   }
 };
 

@@ -19,8 +19,7 @@ bool StepsProgram::run(const std::vector<StepConfig>& steps, const std::string& 
     try {
       for (std::uint64_t n = 0; n < step.times && !exited_; ++n) {
         if (step.loop) {
-          for (std::uint64_t k = 0; k < step.loop->count && !exited_; ++k)
-            if (!run(step.loop->steps, here + ".loop.steps")) return false;
+          if (!repeat(*step.loop, here + ".loop.steps")) return false;
         } else {
           run_one(step);
         }
@@ -33,7 +32,17 @@ bool StepsProgram::run(const std::vector<StepConfig>& steps, const std::string& 
   return true;
 }
 
+bool StepsProgram::repeat(const LoopStep& loop, const std::string& path) {
+  for (std::uint64_t k = 0; k < loop.count.value_or(~0ULL) && !exited_; ++k) {
+    if (loop.until_polled && record_.polled >= *loop.until_polled) break;
+    if (!run(loop.steps, path)) return false;
+  }
+  return true;
+}
+
 void StepsProgram::run_one(const StepConfig& step) {
+  cpu::Thread& thread = cpu::current();
+  thread.compute(objects_.process().context->jitter.draw(sim::JitterPlace::step, thread.program_thread().number()));
   const int error = perform(step);
   ++record_.steps;
   if (error == static_cast<int>(step.expect)) return;

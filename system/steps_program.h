@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "system/cpu_meter.h"
 #include "system/steps_objects.h"
 
 namespace sys {
@@ -47,6 +48,7 @@ struct ProgramRecord {
   std::map<std::string, std::uint64_t> wc_status;
   std::vector<CompletionEvent> events;
   std::map<std::string, sim::Picos> marks;
+  CpuMeter cpu;  ///< its steps
   std::vector<FailedStep> failures;
 };
 
@@ -75,6 +77,7 @@ class StepsProgram {
 
  private:
   bool run(const std::vector<StepConfig>& steps, const std::string& path);
+  bool repeat(const LoopStep& loop, const std::string& path);
   void run_one(const StepConfig& step);
   /// The action of a step: what the call returned.
   int perform(const StepConfig& step);

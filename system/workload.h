@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/units.h"
+#include "system/cpu_meter.h"
 #include "system/host.h"
 #include "system/workload_config.h"
 
@@ -34,6 +35,7 @@ struct WorkloadRecord {
   std::vector<sim::Picos> half_round_trip;         ///< per iteration, *_lat ping-pongs only
   sim::Picos started{0}, ended{0};                 ///< first post to last completion
   std::uint64_t corrupted = 0;                     ///< messages whose bytes differed from those sent
+  CpuMeter client_cpu, server_cpu;                 ///< the measuring loops
 };
 
 class Workload {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,8 @@ struct WorkloadConfig {
   std::uint32_t tx_depth = 0, rx_depth = 512, cq_depth = 0, cq_mod = 1, inline_size = 0, post_list = 1, qps = 1;
   std::uint32_t mtu = 4096;
   CompletionMode completion = CompletionMode::poll;
+  std::optional<CompletionMode> client_completion, server_completion;
+  std::uint64_t rate_limit = 0;
   std::uint32_t gid_index = 3;
   std::uint32_t qp_timeout = 14, retry_cnt = 7, rnr_retry = 7, min_rnr_timer = 12, max_rd_atomic = 16;
   bool verify = true;
@@ -55,6 +58,13 @@ struct WorkloadConfig {
     v("mtu", c.mtu, "path MTU in bytes (-m): 256, 512, 1024, 2048 or 4096", sim::assumed("the largest"),
       sim::Range{256, 4096});
     v("completion", c.completion, "poll, or event: sleep on the completion channel (-e)", perftest);
+    v("client_completion", c.client_completion, "the same for the client alone", sim::assumed("as completion"));
+    v("server_completion", c.server_completion, "the same for the server alone", sim::assumed("as completion"));
+    v("rate_limit", c.rate_limit,
+      "messages per second that the client posts at most (--rate_limit with --rate_units p); 0 = as fast as it goes. "
+      "It "
+      "waits for the next one in its own manner: polling on its core, or asleep",
+      perftest, sim::Range{0, 1e12});
     v("gid_index", c.gid_index, "GID table index (-x); 3 is RoCE v2 over IPv4",
       sim::assumed("order in which Linux fills the table"), sim::Range{0, 255});
     v("qp_timeout", c.qp_timeout, "local ACK timeout exponent (-u)", perftest, sim::Range{0, 31});
@@ -81,6 +91,10 @@ struct WorkloadConfig {
                          ") outstanding ones the program would wait for ever");
     if ((op == Op::read_lat || op == Op::read_bw) && inline_size != 0)
       fail("inline_size", "a READ has nothing to inline");
+  }
+  /// How a side waits for completions.
+  CompletionMode mode(bool of_client) const {
+    return (of_client ? client_completion : server_completion).value_or(completion);
   }
   bool is_lat() const { return op == Op::send_lat || op == Op::write_lat || op == Op::read_lat; }
   bool is_send() const { return op == Op::send_lat || op == Op::send_bw; }

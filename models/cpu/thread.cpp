@@ -60,6 +60,7 @@ void Thread::start(sim::Picos t) { thread_.start(t); }
 
 void Thread::run(const std::function<void()>& body) {
   leave_blocked();
+  asleep_ = sim::Picos{0};
   try {
     body();
     sync();  // the program ends at its own time

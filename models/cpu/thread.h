@@ -99,8 +99,13 @@ class Thread {
   };
   sim::trace::Cause wait_for_write(std::span<const Range> ranges, sim::Picos interval);
 
-  /// Time that kernel work has taken from this thread while it computed or polled.
+  /// Time that kernel work has taken from this thread while it computed or polled, as far as it is known.
   sim::Picos stolen() const { return stolen_; }
+  /// Time that it has been off the core until `t`, its present or a later time: from the call that blocks to its return,
+  /// wake-up and switch included.
+  sim::Picos asleep(sim::Picos t) const {
+    return state_ == State::blocked && t > blocked_from_ ? asleep_ + (t - blocked_from_) : asleep_;
+  }
 
   /// The cause attached to this thread's next stores and MMIO writes.
   void set_cause(sim::trace::Cause c) { cause_ = c; }
@@ -151,7 +156,7 @@ class Thread {
   sim::trace::Cause cause_;
   State state_ = State::idle;
   sim::Ring<Steal> steals_;  // kernel work that has not delayed this thread yet, by start
-  sim::Picos stolen_{0};
+  sim::Picos stolen_{0}, asleep_{0};
   sim::Picos blocked_from_{0};  // when it blocked
   sim::Picos not_before_{0};    // end of the kernel work that ran while it was blocked
   Poll poll_;

@@ -34,7 +34,10 @@ void Thread::on_steal(sim::Picos start, sim::Picos d) {
       not_before_ = sim::max(not_before_, start + d);
       break;
     case State::blocked:
-      if (start < blocked_from_) blocked_from_ += d;  // the thread has run ahead; in truth it still computed then
+      if (start < blocked_from_) {  // the thread has run ahead; in truth it still computed then
+        blocked_from_ += d;
+        stolen_ += d;
+      }
       not_before_ = sim::max(not_before_, start + d);
       break;
     case State::running:
@@ -66,6 +69,7 @@ void Thread::leave_blocked() {
   state_ = State::running;
   const sim::Picos resume = sim::max(blocked_from_, not_before_);
   if (resume > thread_.now()) advance_to(resume);
+  asleep_ += thread_.now() - blocked_from_;
   sync();
 }
 

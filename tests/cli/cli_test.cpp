@@ -98,7 +98,7 @@ TEST_F(Cli, HelpAndVersion) {
   EXPECT_EQ(version.code, 0);
   EXPECT_THAT(version.out, testing::MatchesRegex("rdmasim [0-9.]+ \\(git .+, .+, (GCC|Clang) .+, SystemC 2\\..+\\)\n"));
   EXPECT_EQ(version.err, "");
-  for (const char* command : {"run", "validate", "config", "list"}) {
+  for (const char* command : {"run", "explore", "validate", "config", "list"}) {
     const Finished f = rdmasim({command, "--help"});
     EXPECT_EQ(f.code, 0);
     EXPECT_THAT(f.out, HasSubstr(std::string("usage: rdmasim ") + command));
@@ -229,6 +229,70 @@ TEST_F(Cli, AnInterruptExits130WithPartialResults) {
   const sim::Json j = parsed(f.out);
   EXPECT_EQ(*j.at("/verdict"), sim::Json("interrupted"));
   EXPECT_GT(j.at("/workloads/0/messages")->number(), 0);
+}
+
+const std::string kEvents = RDMASIM_SOURCE_DIR "/scenarios/events/";
+
+TEST_F(Cli, ExploreFindsARaceAndTheCommandsThatRepeatIt) {
+  const fs::path report = dir_ / "report.json";
+  const Finished f = rdmasim({"explore", kEvents + "drain_before_arm.json", "-j2", "--json", report});
+  EXPECT_EQ(f.code, 1) << f.err;
+  EXPECT_THAT(f.out, AllOf(HasSubstr("deadlock   <-- differs"), HasSubstr("1002 runs: some end otherwise")));
+  const sim::Json j = parsed(slurp(report));
+  EXPECT_EQ(*j.at("/schema"), sim::Json("rdmasim-explore/1"));
+  std::size_t differing = 0;
+  for (const sim::Json& range : j.at("/scan/ranges")->items()) {
+    const std::string command = range.at("/first/command")->string();
+    ASSERT_TRUE(command.starts_with("rdmasim run ")) << command;
+    const std::string again = std::string(RDMASIM_BINARY) + command.substr(7) + " --format json > " +
+                              (dir_ / "again.json").string() + " 2> /dev/null";
+    const int status = std::system(again.c_str());
+    const bool differs = range.at("/differs")->boolean();
+    EXPECT_EQ(WEXITSTATUS(status) != 0, differs) << command;
+    EXPECT_EQ(*parsed(slurp(dir_ / "again.json")).at("/verdict"), *range.at("/first/outcome"));
+    differing += differs;
+  }
+  EXPECT_EQ(differing, 1u);
+}
+
+TEST_F(Cli, ExploreOfTheRightLoopExitsZeroOverTheSameScan) {
+  const Finished f = rdmasim({"explore", kEvents + "arm_then_drain.json", "-j2"});
+  EXPECT_EQ(f.code, 0) << f.out << f.err;
+  EXPECT_THAT(f.out, HasSubstr("1002 runs: all end as they should"));
+  const sim::Json wrong = parsed(slurp(kEvents + "drain_before_arm.json")),
+                  right = parsed(slurp(kEvents + "arm_then_drain.json"));
+  EXPECT_EQ(*wrong.at("/explore"), *right.at("/explore"));
+  EXPECT_EQ(*wrong.at("/host"), *right.at("/host"));
+}
+
+TEST_F(Cli, MistakesOfExploreExitTwo) {
+  const auto mistake = [&](std::vector<std::string> more, const std::string& file = kPingPong) {
+    more.insert(more.begin(), {"explore", file});
+    const Finished f = rdmasim(more);
+    EXPECT_EQ(f.code, 2);
+    EXPECT_EQ(f.out, "");
+    return f.err;
+  };
+  EXPECT_THAT(mistake({}), HasSubstr("nothing varies"));
+  EXPECT_THAT(mistake({"--scan", "workloads.0.loop"}), HasSubstr("NAME=FROM..TO[:STEP]"));
+  EXPECT_THAT(mistake({"--scan", "workloads.0.loop=1..2"}), HasSubstr("expected a time such as 10ns, got \"1\""));
+  EXPECT_THAT(mistake({"--scan", "workloads.0.loop=2us..1us"}), HasSubstr("ends before it begins"));
+  EXPECT_THAT(mistake({"--scan", "workloads.0.loop=0..1us:0"}), HasSubstr("more than 0"));
+  EXPECT_THAT(mistake({"--scan", "workloads.0.name=0..1us"}), HasSubstr("is not a time"));
+  EXPECT_THAT(mistake({"--scan", "workloads.0.lop=0..1us"}), HasSubstr("unknown key \"lop\""));
+  EXPECT_THAT(mistake({"--tries", "0"}), HasSubstr("--tries: expected an integer from 1"));
+  EXPECT_THAT(mistake({"--tries", "2", "-j", "0"}), HasSubstr("--jobs: expected an integer from 1"));
+  EXPECT_THAT(mistake({"--tries", "2"}, "/no/such/file.json"), HasSubstr("/no/such/file.json"));
+}
+
+TEST_F(Cli, ExploreIsInterruptedWithWhatItHas) {
+  const pid_t pid = spawn({"explore", kPingPong, "--tries", "5", "-j1", "--set", "workloads.0.iters=2000000000",
+                           "--set", "run.time_limit=100000 s"});
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  kill(pid, SIGINT);
+  const Finished f = wait(pid);
+  EXPECT_EQ(f.code, 130) << f.err;
+  EXPECT_THAT(f.out, HasSubstr("then interrupted"));
 }
 
 TEST_F(Cli, AFullDiskIsAnErrorNotABug) {
