@@ -13,6 +13,8 @@ namespace {
 
 using sim::Picos;
 
+constexpr std::int64_t kMostRuns = 1'000'000;
+
 std::string shell_word(const std::string& word) {
   std::string out = "'";
   for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -127,6 +129,12 @@ void check(const ExploreOptions& options, const sim::Json& as_is) {
       sys::Overrides o{options.sets};
       o.sets.push_back(d.delay + "=" + sim::to_string(t));
       load_scenario(options.file, o);
+    }
+    if ((d.to - d.from) / d.step >= kMostRuns) {
+      sim::ConfigErrors errors;
+      errors.add({}, d.delay,
+                 "has more than " + std::to_string(kMostRuns) + " values between its bounds; take a larger step");
+      throw sim::ConfigFailure(std::move(errors));
     }
     const sim::Json* before = value_at(as_is, d.delay);
     if (before == nullptr || (before->is_string() && sim::parse_time(before->string()))) continue;

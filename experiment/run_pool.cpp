@@ -109,6 +109,8 @@ struct Child {
 
 [[noreturn]] void be_child(int fd, const std::filesystem::path& file, const sys::Overrides& overrides) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::signal(SIGINT, SIG_DFL);  // until the run has a handler of its own
+  std::signal(SIGTERM, SIG_DFL);
   const std::string text = to_text(run_one(file, overrides));
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t n = write(fd, text.data() + done, text.size() - done);

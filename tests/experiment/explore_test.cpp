@@ -84,6 +84,8 @@ TEST(Explore, RefusesWhatIsNoDelay) {
     o.scan->delay = path;
     EXPECT_THROW(explore(o), sim::ConfigFailure) << path;
   }
+  o = options("arm_then_drain.json", sim::Picos{1});
+  EXPECT_THROW(explore(o), sim::ConfigFailure) << "ten million runs";
 }
 
 }  // namespace
