@@ -2,15 +2,12 @@
 // The facts of docs/poll_or_events.md, and the mixes of S37: who sleeps pays a fixed time per message and the stages of the
 // event; who polls pays the whole run.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <map>
 #include <set>
 
-#include "experiment/scenario.h"
-#include "sim/config_json.h"
+#include "tests/experiment/child_result.h"
 
 namespace experiment {
 namespace {
@@ -18,31 +15,6 @@ namespace {
 const std::filesystem::path kEvents = std::filesystem::path(RDMASIM_SOURCE_DIR) / "scenarios" / "events";
 const std::set<std::string> kEventStages{"eqe_write", "msix",    "irq_entry",     "irq_handler",
                                          "tasklet",   "wake_up", "syscall_return"};
-
-/// The result of a run in a process of its own.
-sim::Json result_of(const char* file, const std::vector<std::string>& sets = {}) {
-  int fd[2];
-  EXPECT_EQ(pipe(fd), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    const Scenario s = load_scenario(kEvents / file, {sets});
-    const std::string text = to_json(run(run_options(s), machine_factory(s)), false).compact();
-    for (std::size_t done = 0; done < text.size();) {
-      const ssize_t n = write(fd[1], text.data() + done, text.size() - done);
-      if (n <= 0) _exit(1);
-      done += static_cast<std::size_t>(n);
-    }
-    _exit(0);
-  }
-  close(fd[1]);
-  std::string text;
-  char buffer[65536];
-  for (ssize_t n; (n = read(fd[0], buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(n));
-  close(fd[0]);
-  waitpid(child, nullptr, 0);
-  sim::ConfigErrors errors;
-  return sim::parse_json(text, "result", errors).value_or(sim::Json{});
-}
 
 struct Load {
   explicit Load(const sim::Json& j) {
@@ -68,8 +40,8 @@ struct Load {
 };
 
 Load at_rate(const char* completion, int rate) {
-  return Load(result_of("poll_or_events.json", {std::string("workloads.0.completion=") + completion,
-                                                "workloads.0.rate_limit=" + std::to_string(rate)}));
+  return Load(result_of(kEvents / "poll_or_events.json", {std::string("workloads.0.completion=") + completion,
+                                                          "workloads.0.rate_limit=" + std::to_string(rate)}));
 }
 
 TEST(PollOrEvents, APollerTakesItsCoreForTheWholeRun) {
@@ -124,7 +96,7 @@ TEST(PollOrEvents, TheCostsCrossAtOneOverTheTimeOfAnEvent) {
 
 TEST(WhoSleeps, EachDirectionPaysForItsReceiver_S37) {
   const auto half = [](const char* file) {
-    const sim::Json j = result_of(file);
+    const sim::Json j = result_of(kEvents / file);
     const Load l(j);  // its parts sum
     EXPECT_EQ(l.sum_ps, l.p50_ps) << file;
     return j.at("/workloads/0/half_round_trip_ns/p50")->number();

@@ -83,6 +83,45 @@ TEST(CpuMeter, EachSideWaitsInItsOwnManner) {
   EXPECT_GT(c.server.asleep * 2, c.server.span);
 }
 
+/// Both sides of a poller that shares its core with the interrupts of a sleeper, as numbers.
+std::vector<std::int64_t> beside_interrupts(cpu::PollMode mode) {
+  ScenarioConfig s = one_workload(Op::send_lat, 64, 200);
+  s.workloads.push_back(s.workloads[0]);
+  s.workloads[1].completion = CompletionMode::event;
+  for (HostConfig& h : s.hosts) {
+    h.core.poll_mode = mode;
+    h.kernel.driver.comp_vectors = 1;
+  }
+  int fd[2];
+  EXPECT_EQ(pipe(fd), 0);
+  const pid_t child = fork();
+  std::vector<std::int64_t> out(16);
+  if (child == 0) {
+    Simulation run(s);
+    run.run();
+    out.clear();
+    for (const auto& w : run.cluster->workloads())
+      for (const CpuMeter* m : {&w->record().client_cpu, &w->record().server_cpu}) {
+        const CpuTime t = m->read(run.context.now());
+        out.insert(out.end(), {t.span.n, t.on_cpu.n, t.asleep.n, t.interrupted.n});
+      }
+    _exit(write(fd[1], out.data(), 128) == 128 ? 0 : 1);
+  }
+  close(fd[1]);
+  EXPECT_EQ(read(fd[0], out.data(), 128), 128);
+  close(fd[0]);
+  waitpid(child, nullptr, 0);
+  return out;
+}
+
+TEST(CpuMeter, PollsThatAreSkippedCostWhatSpunOnesDo) {
+  const std::vector<std::int64_t> skipped = beside_interrupts(cpu::PollMode::fast_forward);
+  EXPECT_EQ(skipped, beside_interrupts(cpu::PollMode::spin));
+  EXPECT_GT(skipped[3], 0) << "the poller is interrupted for the other workload";
+  EXPECT_EQ(skipped[2], 0);
+  EXPECT_EQ(skipped[0], skipped[1] + skipped[3]);
+}
+
 TEST(RateLimit, SpacesTheMessagesOfEveryOp) {
   for (const Op op : {Op::send_lat, Op::write_lat, Op::read_lat, Op::send_bw, Op::write_bw, Op::read_bw}) {
     ScenarioConfig s = one_workload(op, 64, 11);

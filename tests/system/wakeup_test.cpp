@@ -27,6 +27,8 @@ void loiter(sim::Rng& rng) {
 /// `right`: arm, poll until empty, sleep. Otherwise the poll comes before the arm.
 Outcome schedules(std::uint64_t count, hca::ArmRule rule, bool read_back, bool right) {
   ScenarioConfig s;
+  const auto ns = [](std::int64_t n) { return Picos{n * 1000}; };
+  s.run.jitter = {ns(0), ns(300), ns(300), ns(200), ns(500), ns(500), ns(1000)};
   for (HostConfig& h : s.hosts) {
     h.hca.completion.arm_rule = rule;
     h.verbs.arm_read_back = read_back;
