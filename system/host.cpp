@@ -31,8 +31,10 @@ hca::HcaConfig with_vectors(hca::HcaConfig h, std::uint32_t cores) {
 
 kernel::Platform platform(memory::HostMemory& memory, sim::Engine& engine,
                           const std::vector<std::unique_ptr<cpu::Core>>& cores, const HostConfig& config,
-                          iommu::Iommu& iommu, const kernel::NeighbourTable& neighbours, std::int32_t index) {
+                          iommu::Iommu& iommu, pcie::ConfigSpace& pci_config, kernel::NeighbourTable& neighbours,
+                          std::int32_t index) {
   kernel::Platform p;
+  p.pci_config = &pci_config;
   p.memory = &memory;
   p.engine = &engine;
   for (const auto& c : cores) p.cores.push_back(c.get());
@@ -67,7 +69,7 @@ std::string Host::ipv4(std::int32_t index) {
 }
 
 Host::Host(sc_core::sc_module_name name, sim::Context& context, sim::Engine& engine, const HostConfig& config,
-           std::int32_t index, const kernel::NeighbourTable& neighbours, Exchange& exchange)
+           std::int32_t index, kernel::NeighbourTable& neighbours, Exchange& exchange)
     : sc_module(name),
       context_(context),
       engine_(engine),
@@ -90,7 +92,7 @@ Host::Host(sc_core::sc_module_name name, sim::Context& context, sim::Engine& eng
       hca_("hca", context, with_vectors(config.hca, config.cores),
            {mac(index), kernel::rdma_mtu(config.kernel.netdev.mtu.n)}, index, "host" + std::to_string(index) + ".hca"),
       kernel_("kernel", context, with_address(config.kernel, index),
-              platform(memory_, engine, cores_, config, iommu_, neighbours, index)) {
+              platform(memory_, engine, cores_, config, iommu_, endpoint_, neighbours, index)) {
   for (auto& c : cores_) c->mmio.bind(root_complex_);
   root_complex_.connect(config.pcie, kBar0, sim::Bytes{hca::prm::kBarSize});
   root_complex_.translator.bind(iommu_);

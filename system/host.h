@@ -38,7 +38,7 @@ class Host : public sc_core::sc_module {
  public:
   /// `index` numbers the host in the cluster; MAC and IPv4 addresses follow from it.
   Host(sc_core::sc_module_name name, sim::Context& context, sim::Engine& engine, const HostConfig& config,
-       std::int32_t index, const kernel::NeighbourTable& neighbours, Exchange& exchange);
+       std::int32_t index, kernel::NeighbourTable& neighbours, Exchange& exchange);
   ~Host() override;
 
   /// The adapter's port: bind `hca().port` to a link, and the opposite link to hca().

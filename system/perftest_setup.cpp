@@ -97,12 +97,13 @@ void PerftestProgram::open() {
     require(channel_ != nullptr, "ibv_create_comp_channel");
   }
   const std::uint32_t sends = config_.depth() * config_.qps, receives = config_.rx_depth * config_.qps;
-  send_cq_ =
-      ibv_create_cq(context_, static_cast<int>(config_.cq_depth != 0 ? config_.cq_depth : sends), nullptr, channel_, 0);
+  const auto vector = static_cast<int>(config_.comp_vector);
+  send_cq_ = ibv_create_cq(context_, static_cast<int>(config_.cq_depth != 0 ? config_.cq_depth : sends), nullptr,
+                           channel_, vector);
   require(send_cq_ != nullptr, "ibv_create_cq (send)");
   if (config_.is_send()) {
     recv_cq_ = ibv_create_cq(context_, static_cast<int>(config_.cq_depth != 0 ? config_.cq_depth : receives), nullptr,
-                             channel_, 0);
+                             channel_, vector);
     require(recv_cq_ != nullptr, "ibv_create_cq (receive)");
   }
   wc_.resize(16);

@@ -122,6 +122,11 @@ struct ScenarioConfig {
     for (std::size_t i = 0; i < hosts.size(); ++i)
       for (std::size_t j = i + 1; j < hosts.size(); ++j)
         if (host_name(i) == host_name(j)) fail("hosts", "two hosts are named \"" + host_name(i) + "\"");
+    for (std::size_t i = 0; i < hosts.size(); ++i)
+      for (const std::uint32_t core : hosts[i].kernel.driver.irq_affinity)
+        if (core >= hosts[i].cores)
+          fail("hosts", "kernel.driver.irq_affinity names core " + std::to_string(core) + ", and " + host_name(i) +
+                            " has cores 0 to " + std::to_string(hosts[i].cores - 1));
     for (const fabric::ImpairmentEventConfig& e : fabric.link.impairment.events) {
       bool known = e.to.empty();
       for (std::size_t i = 0; i < hosts.size(); ++i) known |= host_name(i) == e.to;

@@ -28,6 +28,7 @@ struct WorkloadConfig {
   CompletionMode completion = CompletionMode::poll;
   std::optional<CompletionMode> client_completion, server_completion;
   std::uint64_t rate_limit = 0;
+  std::uint32_t comp_vector = 0;
   std::uint32_t gid_index = 3;
   std::uint32_t qp_timeout = 14, retry_cnt = 7, rnr_retry = 7, min_rnr_timer = 12, max_rd_atomic = 16;
   bool verify = true;
@@ -65,6 +66,8 @@ struct WorkloadConfig {
       "It "
       "waits for the next one in its own manner: polling on its core, or asleep",
       perftest, sim::Range{0, 1e12});
+    v("comp_vector", c.comp_vector, "completion vector of its CQs", sim::assumed("perftest uses vector 0"),
+      sim::Range{0, 1023});
     v("gid_index", c.gid_index, "GID table index (-x); 3 is RoCE v2 over IPv4",
       sim::assumed("order in which Linux fills the table"), sim::Range{0, 255});
     v("qp_timeout", c.qp_timeout, "local ACK timeout exponent (-u)", perftest, sim::Range{0, 31});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a core put together: where each kind of store goes, what each fence waits for, and kernel work.
+// The parts of a core put together: where each kind of store goes, what each fence waits for, kernel work, its own and that
+// of others, and one idle state.
 // A fence costs its own time or the wait for what it orders, whichever ends later.
 // Not modelled: pipelines, time slicing of threads, frequency, hyper-threads.
 // Sources: Intel SDM volume 3, chapter 9.2 (memory ordering) and 12.3 (memory types); Arm ARM, B2.3.
@@ -39,25 +40,56 @@ Core::Core(sc_core::sc_module_name name, sim::Context& context, const CoreConfig
       mmio_stores_(context.stats.counter(path(host, index) + ".mmio_stores")),
       mmio_loads_(context.stats.counter(path(host, index) + ".mmio_loads")),
       kernel_work_(context.stats.counter(path(host, index) + ".kernel_work")),
-      kernel_time_(context.stats.busy(path(host, index) + ".kernel")) {
+      cstate_exits_(context.stats.counter(path(host, index) + ".cstate_exits")),
+      noise_count_(context.stats.counter(path(host, index) + ".noise")),
+      kernel_time_(context.stats.busy(path(host, index) + ".kernel")),
+      noise_(context.rng(path(host, index) + ".noise")) {
   for (std::size_t i = 0; i < kBarriers; ++i) {
     const auto b = static_cast<Barrier>(i);
     instructions_[i] = expand(config_.arch, b);
     if (lists(config_.weaken_barriers, b)) instructions_[i] = weaken(instructions_[i]);
     if (lists(config_.omit_barriers, b)) instructions_[i] = Instruction::none;
   }
+  if (config_.noise_interval.n != 0) schedule_noise(0);
 }
 
 Core::~Core() = default;
 
 sim::Picos Core::steal(sim::Picos at, sim::Picos d) {
-  const sim::Picos start = sim::max(sim::max(at, context_.now()), kernel_until_);
+  const sim::Picos start = wake(sim::max(sim::max(at, context_.now()), kernel_until_));
   kernel_until_ = start + d;
   kernel_work_.add();
   kernel_time_.add(d);
   trace_.span(points::kernel_work, {}, at, start, kernel_until_);
   for (Thread* t : threads_) t->on_steal(start, d);
   return start;
+}
+
+// A core is idle while no kernel work runs and each of its threads is blocked; one that polls never is.
+sim::Picos Core::wake(sim::Picos at) {
+  if (config_.cstate_exit_latency.n == 0) return at;
+  if (at < awake_from_) return awake_from_;
+  sim::Picos since = sim::max(kernel_until_, awake_from_);
+  for (const Thread* t : threads_) since = sim::max(since, t->idle_since());
+  if (at < since || at - since < config_.cstate_entry) return at;
+  cstate_exits_.add();
+  awake_from_ = at + config_.cstate_exit_latency;
+  trace_.span(points::cstate_exit, {}, at, at, awake_from_);
+  return awake_from_;
+}
+
+// Foreign work does not keep a simulation alive: it comes while there is other work.
+void Core::schedule_noise(std::uint64_t seen) {
+  const auto gap = static_cast<std::int64_t>(2.0 * noise_.uniform() * static_cast<double>(config_.noise_interval.n));
+  context_.scheduler.after_work(
+      seen, sim::Picos{gap},
+      [](void* self, std::uint64_t) {
+        auto* const core = static_cast<Core*>(self);
+        core->noise_count_.add();
+        core->steal({}, core->config_.noise_length);
+        core->schedule_noise(core->context_.scheduler.work());
+      },
+      this);
 }
 
 sim::Picos Core::mmio_store(const memory::Translation& to, std::span<const std::byte> bytes, sim::trace::Cause cause,

@@ -15,6 +15,7 @@
 #include "memory/host_memory.h"
 #include "pcie/root_complex.h"
 #include "sim/context.h"
+#include "sim/rng.h"
 
 namespace cpu {
 
@@ -36,6 +37,9 @@ class Core : public sc_core::sc_module {
   /// Runs kernel work of length d at the first time >= at when the core is free of other kernel work; the thread that
   /// runs here is delayed by d. Returns when the work starts; it ends d later.
   sim::Picos steal(sim::Picos at, sim::Picos d);
+  /// Something that the core has to do comes at time `at` (now or later): when it can begin, `at` or later by the exit
+  /// from the core's idle state.
+  sim::Picos wake(sim::Picos at);
   /// End of the kernel work scheduled so far.
   sim::Picos kernel_busy_until() const { return kernel_until_; }
 
@@ -68,6 +72,7 @@ class Core : public sc_core::sc_module {
 
  private:
   friend class Thread;
+  void schedule_noise(std::uint64_t seen);
   sim::Context& context_;
   const CoreConfig config_;
   memory::HostMemory& memory_;
@@ -78,12 +83,16 @@ class Core : public sc_core::sc_module {
   WcBuffers wc_;
   std::array<Instruction, kBarriers> instructions_{};
   sim::Picos kernel_until_{0};
+  sim::Picos awake_from_{0};      // end of the last exit from the idle state
   std::vector<Thread*> threads_;  // in order of creation
   sim::Counter& fences_;
   sim::Counter& mmio_stores_;
   sim::Counter& mmio_loads_;
   sim::Counter& kernel_work_;
+  sim::Counter& cstate_exits_;
+  sim::Counter& noise_count_;
   sim::BusyTime& kernel_time_;
+  sim::Rng noise_;
 };
 
 }  // namespace cpu

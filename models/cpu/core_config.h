@@ -53,6 +53,11 @@ struct CoreConfig {
   sim::Picos dmb_cost{17'330};
   sim::Picos dsb_cost{21'070};
 
+  sim::Picos cstate_exit_latency{0};
+  sim::Picos cstate_entry{20'000'000};
+  sim::Picos noise_interval{0};
+  sim::Picos noise_length{5'000'000};
+
   std::vector<Barrier> omit_barriers;
   std::vector<Barrier> weaken_barriers;
 
@@ -101,6 +106,21 @@ struct CoreConfig {
       sim::measured("ThunderX2, barrier of the message descriptor; Breaking Band, ICPP 2019, table 1"), time);
     v("dsb_cost", c.dsb_cost, "DSB ST with nothing to wait for",
       sim::measured("ThunderX2, barrier of the doorbell counter; Breaking Band, ICPP 2019, table 1"), time);
+    v("cstate_exit_latency", c.cstate_exit_latency,
+      "from the wake-up of an idle core to its first instruction, once it has entered its idle state; 0 = it never "
+      "does",
+      sim::assumed(
+          "C-states off, as on hosts tuned for latency; intel_idle has 10 us for C1E and 133 us for C6 of Skylake-SP"),
+      time);
+    v("cstate_entry", c.cstate_entry, "a core that has had nothing to do for this long enters its idle state",
+      sim::spec("intel_idle: target residency of C1E of Skylake-SP"), time);
+    v("noise_interval", c.noise_interval,
+      "mean time between two pieces of foreign kernel work on the core (interrupts and softirqs of other devices), at "
+      "random "
+      "from 0 to twice this; 0 = none",
+      sim::assumed("nothing else runs on the host"), time);
+    v("noise_length", c.noise_length, "length of one piece of foreign kernel work",
+      sim::assumed("one network interrupt with its softirq"), sim::Range{1, 1e12});
     v("omit_barriers", c.omit_barriers, "barriers that programs leave out, to see what goes wrong",
       sim::assumed("none"));
     v("weaken_barriers", c.weaken_barriers,

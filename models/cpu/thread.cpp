@@ -69,6 +69,7 @@ void Thread::run(const std::function<void()>& body) {
     throw;
   }
   state_ = State::idle;
+  blocked_from_ = thread_.now();
 }
 
 void Thread::store(void* dst, const void* src, std::size_t n) {

@@ -122,6 +122,10 @@ class Thread {
 
  private:
   friend class Core;
+  /// Since when the thread leaves its core alone; kNever while it does not.
+  sim::Picos idle_since() const {
+    return (state_ == State::idle || state_ == State::blocked) && !waking_ ? blocked_from_ : sim::kNever;
+  }
   enum class State : std::uint8_t { idle, running, blocked, polling };  // idle: not started, or finished
   struct Steal {
     sim::Picos start{0}, length{0};
@@ -161,7 +165,8 @@ class Thread {
   sim::Picos not_before_{0};    // end of the kernel work that ran while it was blocked
   Poll poll_;
   std::vector<memory::WatchId> watches_;
-  bool token_ = false;  // an unpark() that came before its park()
+  bool waking_ = false;  // blocked, and to run at a known time
+  bool token_ = false;   // an unpark() that came before its park()
   sim::Picos token_time_{0};
   Thread* next_waiter_ = nullptr;  // in SpinLock's list
   sim::Picos spin_from_{0};        // when it began to spin for a lock

@@ -66,6 +66,7 @@ void Thread::enter_blocked() {
 }
 
 void Thread::leave_blocked() {
+  waking_ = false;
   state_ = State::running;
   const sim::Picos resume = sim::max(blocked_from_, not_before_);
   if (resume > thread_.now()) advance_to(resume);
@@ -81,6 +82,11 @@ void Thread::sleep(sim::Picos d) {
   thread_.charge(d);
   thread_.sync();
   thread_.set_wait_reason("");
+  if (const sim::Picos up = core_.wake(thread_.now()); up > thread_.now()) {
+    waking_ = true;
+    advance_to(up);
+    thread_.sync();
+  }
   if (blocked_from_ > from) {  // the sleep began later than it seemed
     thread_.charge(blocked_from_ - from);
     thread_.sync();
@@ -106,6 +112,9 @@ void Thread::park(const char* why) {
 // A thread that waits for something else (memory, a device, a lock) is not woken; its next park() passes.
 void Thread::unpark(sim::Picos at) {
   if (state_ == State::blocked && thread_.parked()) {
+    const sim::Picos now = core_.context().now();
+    at += core_.wake(now) - now;
+    waking_ = true;
     thread_.unpark(at);
   } else if (!token_) {
     token_ = true;

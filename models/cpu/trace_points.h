@@ -24,6 +24,8 @@ inline constexpr Point mmio_load{"cpu.mmio_load", Category::cpu, Kind::span, {"b
 inline constexpr Point barrier{"cpu.barrier", Category::cpu, Kind::span, {"barrier", "instruction"}};
 /// Empty polls of memory until a write came.
 inline constexpr Point poll{"cpu.poll", Category::cpu, Kind::span, {"address"}};
+/// A core on its way out of its idle state.
+inline constexpr Point cstate_exit{"cpu.cstate_exit", Category::cpu, Kind::span, {}};
 /// Kernel work (interrupt, softirq) that took the core.
 inline constexpr Point kernel_work{"cpu.kernel_work", Category::cpu, Kind::span, {}};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A full-rate serial link without flow control: the time of every bit is known when a packet is handed over, so a packet costs
-// one event, its arrival. Priority flow control, lanes and link training are not modelled here; the PHY is one latency.
+// one event, its arrival. A link that is down loses what would be on the wire then. Priority flow control, lanes and link
+// training are not modelled here; the PHY is one latency.
 // Frame overhead and gap follow IEEE 802.3.
 #include "fabric/link.h"
 
@@ -26,6 +27,7 @@ Link::Link(sc_core::sc_module_name name, sim::Context& context, const LinkConfig
       duplicated_(context.stats.counter(path + ".duplicated")),
       delayed_(context.stats.counter(path + ".delayed")),
       reordered_(context.stats.counter(path + ".reordered")),
+      lost_while_down_(context.stats.counter(path + ".lost_while_down")),
       busy_(context.stats.busy(path)),
       wire_trace_(context, -1, path),
       rx_trace_(context, -1, path + ".rx", sim::trace::TrackKind::instant),
@@ -34,6 +36,20 @@ Link::Link(sc_core::sc_module_name name, sim::Context& context, const LinkConfig
   SIM_CHECK(config.rate.bps > 0, "link without a rate");
   if (!config.impairment.empty())
     impairment_ = std::make_unique<Impairment>(config.impairment, context.rng(path + ".impairment"));
+  for (const LinkDownConfig& d : config.down) {
+    context.scheduler.at<&Link::change_state>(d.at, this, 0);
+    context.scheduler.at<&Link::change_state>(d.end(), this, 1);
+  }
+}
+
+void Link::change_state(std::uint64_t up) {
+  event_trace_.instant(points::link, {}, context_.now(), up);
+  out->link_state(up != 0);
+}
+
+bool Link::down_during(Picos from, Picos to) const {
+  return std::any_of(config_.down.begin(), config_.down.end(),
+                     [&](const LinkDownConfig& d) { return d.at < to && from < d.end(); });
 }
 
 sim::Bytes Link::on_wire(std::uint32_t length) const {
@@ -93,7 +109,12 @@ void Link::transmit(PacketPtr packet, const FrameId* id, const Impairment::Verdi
     const std::uint64_t bit = impairment_->corrupt(*packet, *id, context_.buffers);
     event_trace_.instant(points::corrupt, packet->cause, now, id->qpn, id->psn, id->opcode, bit);
   }
-  if (fate.drop) {
+  if (down_during(start, arrival)) {
+    lost_while_down_.add();
+    const FrameId lost = identify(*packet);
+    event_trace_.instant(points::drop, packet->cause, now, lost.qpn, lost.psn, lost.opcode);
+    packet.reset();
+  } else if (fate.drop) {
     dropped_.add();
     event_trace_.instant(points::drop, packet->cause, now, id->qpn, id->psn, id->opcode);
     packet.reset();

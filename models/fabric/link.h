@@ -16,12 +16,25 @@
 
 namespace fabric {
 
+/// A time during which the cable carries nothing.
+struct LinkDownConfig {
+  sim::Picos at{0}, duration{0};
+  sim::Picos end() const { return at + duration; }
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    v("at", c.at, "simulated time at which the link goes down", sim::required(), sim::Range{0, 1e18});
+    v("for", c.duration, "how long it stays down", sim::required(), sim::Range{1, 1e18});
+  }
+};
+
 struct LinkConfig {
   sim::BitRate rate{100'000'000'000};
   sim::Picos propagation{5'000};
   sim::Picos phy_latency{62'000};
   sim::Bytes preamble{8}, fcs{4}, gap{12}, min_frame{64};
   ImpairmentConfig impairment;
+  std::vector<LinkDownConfig> down;
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
@@ -37,6 +50,13 @@ struct LinkConfig {
       sim::spec("IEEE 802.3"), sim::Range{0, 9000});
     v("impairment", c.impairment, "loss, corruption, duplication, delay and reordering",
       sim::assumed("an undisturbed link"));
+    v("down", c.down, "times at which the link is down, in both directions: packets are lost, the ports say DOWN",
+      sim::assumed("an undisturbed link"));
+  }
+  template <class F>
+  void check(F&& fail) const {
+    for (std::size_t i = 1; i < down.size(); ++i)
+      if (down[i].at <= down[i - 1].end()) fail("down", "times have to follow each other with a pause between them");
   }
 };
 
@@ -75,6 +95,8 @@ class Link : public sc_core::sc_module, public PacketPort {
   sim::Bytes on_wire(std::uint32_t length) const;
   void send_impaired(PacketPtr packet);
   void transmit(PacketPtr packet, const FrameId* id, const Impairment::Verdict& fate);
+  bool down_during(sim::Picos from, sim::Picos to) const;
+  void change_state(std::uint64_t up);
   void settle(sim::Picos t);
   void head_arrives();
   void late_arrives();
@@ -101,6 +123,7 @@ class Link : public sc_core::sc_module, public PacketPort {
   sim::Counter& duplicated_;
   sim::Counter& delayed_;
   sim::Counter& reordered_;
+  sim::Counter& lost_while_down_;
   sim::BusyTime& busy_;
   sim::trace::Source wire_trace_, rx_trace_, queue_trace_, event_trace_;
   std::vector<std::byte> frame_;  ///< gathered bytes, while tracing

@@ -49,6 +49,8 @@ using PacketPtr = sim::Ptr<Packet>;
 /// Whoever takes packets from a link. `receive` is called when the last bit has arrived.
 struct PacketSink : virtual sc_core::sc_interface {
   virtual void receive(PacketPtr packet) = 0;
+  /// The link has lost its signal, or has it again.
+  virtual void link_state(bool /*up*/) {}
 };
 
 /// The sending side of a port.

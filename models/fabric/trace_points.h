@@ -16,6 +16,8 @@ inline constexpr Point wire{"fabric.wire", Category::fabric, Kind::span, {"qpn",
 inline constexpr Point frame{"fabric.frame", Category::fabric, Kind::packet, {}};
 /// Bytes waiting for the wire.
 inline constexpr Point queue{"fabric.queue", Category::fabric, Kind::level, {"bytes"}};
+/// The link goes down or comes up.
+inline constexpr Point link{"fabric.link", Category::fabric, Kind::instant, {"up"}};
 /// An impairment at work; `time` is the extra delay in picoseconds.
 inline constexpr Point drop{"fabric.drop", Category::fabric, Kind::instant, {"qpn", "psn", "opcode"}};
 inline constexpr Point corrupt{"fabric.corrupt", Category::fabric, Kind::instant, {"qpn", "psn", "opcode", "bit"}};

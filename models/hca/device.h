@@ -66,6 +66,7 @@ struct Device {
   ObjectTable<Srq> srqs;
   ObjectTable<std::uint32_t> xrcds;
   bool enabled = false, initialised = false;
+  bool port_up = true;
   std::array<std::uint8_t, 6> mac{};
   std::vector<RoceAddress> roce_addresses;
   /// The RoCEv2 source address at `index`; nullptr if there is none. RoCEv1 frames are not built.

@@ -51,6 +51,8 @@ struct Hca::Units {
     tx.bind_loopback(device.mac, rx);
     rx.bind(engine);
     completions.bind(engine);
+    if (config.internal_error_at.n != 0)
+      context.scheduler.at<&EventUnit::internal_error>(config.internal_error_at, &events);
   }
   static void encode_qpc(void* self, std::uint32_t index, std::byte* out) {
     if (const Qp* qp = static_cast<Units*>(self)->device.qps.find(index)) CommandUnit::encode_qpc(*qp, out);
@@ -110,6 +112,11 @@ std::uint64_t Hca::bar_read(std::uint64_t offset, unsigned size) {
 void Hca::completion(pcie::TlpPtr tlp) { units_->dma.completion(std::move(tlp)); }
 
 void Hca::receive(fabric::PacketPtr packet) { units_->rx.receive_from_wire(std::move(packet)); }
+
+void Hca::link_state(bool up) {
+  units_->device.port_up = up;
+  units_->events.port_change(up);
+}
 
 bool Hca::read_qp(std::uint32_t qpn, std::span<std::byte> qpc) const {
   const Qp* qp = units_->device.qps.find(qpn);

@@ -33,6 +33,7 @@ class Hca : public sc_core::sc_module, public pcie::DeviceFunction, public fabri
   std::uint64_t bar_read(std::uint64_t offset, unsigned size) override;
   void completion(pcie::TlpPtr tlp) override;
   void receive(fabric::PacketPtr packet) override;
+  void link_state(bool up) override;
 
   /// Objects alive on the device, for the report at the end of a run.
   struct Census {

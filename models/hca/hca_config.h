@@ -234,6 +234,8 @@ struct ReceiveConfig {
   }
 };
 
+/// What an event does to an event queue that has no room for it.
+enum class EqOverflow : std::uint8_t { device_fatal, drop };
 /// Which CQEs an arm makes an event for.
 enum class ArmRule : std::uint8_t { compare_ci, next_cqe };
 
@@ -244,12 +246,20 @@ struct sim::EnumNames<hca::ArmRule> {
   static constexpr std::array<std::pair<hca::ArmRule, std::string_view>, 2> values{
       {{hca::ArmRule::compare_ci, "compare_ci"}, {hca::ArmRule::next_cqe, "next_cqe"}}};
 };
+template <>
+struct sim::EnumNames<hca::EqOverflow> {
+  static constexpr std::array<std::pair<hca::EqOverflow, std::string_view>, 2> values{
+      {{hca::EqOverflow::device_fatal, "device_fatal"}, {hca::EqOverflow::drop, "drop"}}};
+};
 
 namespace hca {
 
 struct CompletionConfig {
   sim::Picos cqe_build{20'000};
   sim::Picos eqe_build{20'000};
+  EqOverflow eq_overflow = EqOverflow::device_fatal;
+  sim::Picos eq_moderation_period{0};
+  std::uint32_t eq_moderation_count = 0;
   sim::Picos clock_period{1'000};
   ArmRule arm_rule = ArmRule::compare_ci;
 
@@ -258,12 +268,29 @@ struct CompletionConfig {
     v("cqe_build", c.cqe_build, "from the end of a message to its CQE entering the DMA engine",
       sim::assumed("share of the 140 ns receive path"));
     v("eqe_build", c.eqe_build, "from a CQE to its EQE entering the DMA engine", sim::assumed("as a CQE"));
+    v("eq_overflow", c.eq_overflow,
+      "an event that finds its event queue full: the queue is dead and the device reports an internal error, or the "
+      "event is "
+      "lost",
+      sim::assumed("an overrun of an event queue is fatal in the programmer's manuals of the part"));
+    v("eq_moderation_period", c.eq_moderation_period,
+      "least time between two MSI-X messages of one completion event queue; 0 = an interrupt as soon as the queue is "
+      "armed",
+      sim::spec("mlx5: event queues are not moderated, CQs are"), sim::Range{0, 1e12});
+    v("eq_moderation_count", c.eq_moderation_count,
+      "so many events since the last MSI-X message end the period early; 0 = none do",
+      sim::spec("mlx5: event queues are not moderated, CQs are"), sim::Range{0, 1 << 22});
     v("clock_period", c.clock_period, "period of the clock behind CQE timestamps",
       sim::spec("hca_core_clock of the part"), sim::Range{1, 1e9});
     v("arm_rule", c.arm_rule,
       "compare_ci: an arm whose consumer index is behind what the CQ holds fires at once; next_cqe: only a CQE that "
       "leaves the adapter after the arm has reached it fires, and the driver has to read back (verbs.arm_read_back)",
       sim::assumed("Linux mlx5_ib: an arm reports no missed completion, so the device has to compare"));
+  }
+  template <class F>
+  void check(F&& fail) const {
+    if (eq_moderation_count != 0 && eq_moderation_period.n == 0)
+      fail("eq_moderation_count", "ends eq_moderation_period early, and there is none");
   }
 };
 
@@ -278,6 +305,7 @@ struct HcaConfig {
   ReceiveConfig receive;
   TransportConfig transport;
   CompletionConfig completion;
+  sim::Picos internal_error_at{0};
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
@@ -292,6 +320,9 @@ struct HcaConfig {
     v("receive", c.receive, "receive path and responder", part);
     v("transport", c.transport, "reliable transport", part);
     v("completion", c.completion, "completion and event units", part);
+    v("internal_error_at", c.internal_error_at,
+      "simulated time at which the device reports an internal error; 0 = it has none", sim::assumed("a sound device"),
+      sim::Range{0, 1e18});
   }
 };
 

@@ -108,6 +108,9 @@ inline constexpr Field kEqeCqErrSyndrome{40, 0, 8};  ///< byte 43
 inline constexpr std::uint8_t kCqErrorOverrun = 1, kCqErrorAccess = 2;
 inline constexpr Field kEqeCmdVector{32, 0, 32};
 inline constexpr Field kEqePort{40, 28, 4};
+/// Sub-types of a port change.
+inline constexpr std::uint8_t kPortDown = 1, kPortActive = 4, kPortLid = 6, kPortPkey = 7, kPortGuid = 8,
+                              kPortClientReregister = 9;
 
 // clang-format off
 enum EventType : std::uint8_t {

@@ -32,6 +32,8 @@ inline constexpr Point retransmit{"hca.retransmit", Category::hca, Kind::instant
 inline constexpr Point cqe{"hca.cqe", Category::hca, Kind::span, {"cqn", "qpn", "opcode", "syndrome"}};
 inline constexpr Point eqe{"hca.eqe", Category::hca, Kind::span, {"eqn", "type", "object"}};
 inline constexpr Point cq_overrun{"hca.cq_overrun", Category::hca, Kind::instant, {"cqn", "producer", "ci"}};
+inline constexpr Point eq_overflow{
+    "hca.eq_overflow", Category::hca, Kind::instant, {"eqn", "producer", "ci", "object"}};
 inline constexpr Point command{"hca.command", Category::hca, Kind::span, {"opcode", "status", "slot"}};
 inline constexpr Point qp_state{"hca.qp_state", Category::hca, Kind::instant, {"qpn", "state"}};
 inline constexpr Point sq_depth{"hca.sq_depth", Category::hca, Kind::level, {"wqes"}};

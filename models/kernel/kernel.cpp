@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "kernel/trace_points.h"
 #include "sim/check.h"
@@ -24,7 +25,8 @@ Kernel::Kernel(sc_core::sc_module_name name, sim::Context& context, const Kernel
       dma_(space_, platform.iommu, platform.requester, config_.driver),
       commands_(context, config_, dma_, waiters_, platform.host),
       device_(std::make_unique<Device>(*this)),
-      trace_(context, platform.host, "kernel", sim::trace::TrackKind::instant) {
+      trace_(context, platform.host, "kernel", sim::trace::TrackKind::instant),
+      alloc_failures_(context.rng("host" + std::to_string(platform.host) + ".kernel.event_alloc")) {
   SIM_CHECK(!platform_.cores.empty(), "a kernel needs a core");
   for (cpu::Core* core : platform_.cores) interrupt_contexts_.push_back(std::make_unique<InterruptContext>(*core));
   thread_ = std::make_unique<cpu::Thread>(*platform_.cores.back(), *platform_.engine, space_,
@@ -78,6 +80,18 @@ void Kernel::completion_handler(std::uint32_t cqn, sim::trace::Cause cause, cons
 
 void Kernel::command_event(std::uint32_t slots, sim::trace::Cause cause) {
   commands_.on_event(slots, config_.interrupt.wake_up + config_.interrupt.context_switch, cause);
+}
+
+bool Kernel::atomic_alloc_fails() {
+  const double share = config_.interrupt.event_alloc_failures;
+  return share > 0 && alloc_failures_.chance(share);
+}
+
+void Kernel::mask_vector(std::uint16_t vector, bool masked) {
+  const std::uint32_t control = masked ? 1 : 0;
+  platform_.cores.front()->mmio->mmio_write(
+      platform_.bar0 + prm::kMsixTable + std::uint64_t{vector} * pcie::MsixTable::kEntrySize + 12,
+      std::as_bytes(std::span(&control, 1)), {});
 }
 
 void Kernel::add_cq(Mlx5Cq& cq) {
@@ -159,17 +173,19 @@ void Kernel::dispatch_async(const prm::Eqe& eqe, sim::trace::Cause cause) {
     case prm::kEventPortChange: {
       const std::uint32_t port = prm::get(bytes, prm::kEqePort);
       switch (eqe.sub_type) {
-        case 1:
-          return to_all(IBV_EVENT_PORT_ERR, port);
-        case 4:
-          return to_all(IBV_EVENT_PORT_ACTIVE, port);
-        case 6:
+        case prm::kPortDown:
+        case prm::kPortActive: {
+          const bool up = eqe.sub_type == prm::kPortActive;
+          if (std::exchange(carrier_, up) != up) to_all(up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, port);
+          return;
+        }
+        case prm::kPortLid:
           return to_all(IBV_EVENT_LID_CHANGE, port);
-        case 7:
+        case prm::kPortPkey:
           return to_all(IBV_EVENT_PKEY_CHANGE, port);
-        case 8:
+        case prm::kPortGuid:
           return to_all(IBV_EVENT_GID_CHANGE, port);
-        case 9:
+        case prm::kPortClientReregister:
           return to_all(IBV_EVENT_CLIENT_REREGISTER, port);
         default:
           return counter("unknown_port_events").add();
@@ -205,6 +221,36 @@ void Kernel::release(memory::AddressSpace& user, UserRegion& region) {
 
 std::uint8_t Kernel::active_mtu() const {
   return std::min(rdma_mtu(config_.netdev.mtu.n), static_cast<std::uint8_t>(caps_.max_port_mtu));
+}
+
+int Kernel::add_address(const Gid& gid) {
+  for (std::size_t i = 0; i < device_->gids.length(); ++i)
+    if (device_->gids.usable(i) && device_->gids.at(i).gid == gid) return -EEXIST;
+  const std::vector<std::uint32_t> added = device_->gids.add(gid);
+  if (added.empty()) return -ENOSPC;
+  if (platform_.neighbours != nullptr) platform_.neighbours->add(gid, caps_.mac);
+  return tell_gids(added);
+}
+
+int Kernel::remove_address(const Gid& gid) {
+  const std::vector<std::uint32_t> removed = device_->gids.remove(gid);
+  if (removed.empty()) return -EADDRNOTAVAIL;
+  if (platform_.neighbours != nullptr) platform_.neighbours->remove(gid);
+  return tell_gids(removed);
+}
+
+// The device gets the entries first; then everybody hears that the table has changed.
+int Kernel::tell_gids(const std::vector<std::uint32_t>& indices) {
+  for (const std::uint32_t i : indices) {
+    const int error = device_->ops.add_gid != nullptr ? device_->ops.add_gid(*device_, i, device_->gids.at(i)) : 0;
+    if (error != 0 && error != -EOPNOTSUPP) return error;
+  }
+  prm::Eqe change{};  // the network device's notifier uses the work queue of the events
+  change.type = prm::kEventPortChange;
+  change.sub_type = prm::kPortGuid;
+  prm::set(reinterpret_cast<std::byte*>(&change), prm::kEqePort, 1);
+  deliver_async(change, {});
+  return 0;
 }
 
 Mac Kernel::resolve(const Gid& gid, int& error) {

@@ -20,9 +20,11 @@
 #include "kernel/mlx5/objects.h"
 #include "kernel/regular_files.h"
 #include "kernel/wait.h"
+#include "pcie/msix.h"
 #include "pcie/root_complex.h"
 #include "sim/context.h"
 #include "sim/engine.h"
+#include "sim/rng.h"
 
 namespace kernel {
 
@@ -35,8 +37,9 @@ struct Platform {
   std::uint64_t arena_size = 64ULL << 30;
   memory::Phys bar0{};  ///< bus address of the device's BAR 0
   std::uint16_t requester = 0;
-  iommu::IommuControl* iommu = nullptr;        ///< null: no IOMMU
-  const NeighbourTable* neighbours = nullptr;  ///< null: only addresses of this host resolve
+  iommu::IommuControl* iommu = nullptr;     ///< null: no IOMMU
+  pcie::ConfigSpace* pci_config = nullptr;  ///< of the device's function; null: MSI-X is enabled already
+  NeighbourTable* neighbours = nullptr;     ///< null: only addresses of this host resolve
   std::int32_t host = 0;
   std::uint32_t thread_number = 0;  ///< of the kernel thread, unique in the simulation
 };
@@ -96,6 +99,16 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   Eq& comp_eq(std::uint32_t vector) { return *comp_eqs_.at(vector); }
   Eq& async_eq() { return *async_eq_; }
   Eq& command_eq() { return *command_eq_; }
+  /// Masks or unmasks an MSI-X vector of the device by a register write; messages of a masked vector stay pending.
+  void mask_vector(std::uint16_t vector, bool masked);
+  /// The port has a carrier.
+  bool carrier() const { return carrier_; }
+  /// An atomic allocation that has no memory (kernel.interrupt.event_alloc_failures).
+  bool atomic_alloc_fails();
+  /// An address of the network device comes or goes, as `ip addr` asks: GID table, device, GID_CHANGE. 0, -EEXIST,
+  /// -EADDRNOTAVAIL, -ENOSPC (no entry free), or the device's error. From a thread.
+  int add_address(const Gid& gid);
+  int remove_address(const Gid& gid);
   std::uint8_t active_mtu() const;
   /// Low byte of the next memory key: keys of one index differ in it, so that stale ones fail (S-MR-4).
   std::uint8_t next_key_variant() { return ++key_variant_; }
@@ -128,8 +141,11 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   int set_up_interrupts();
   int create_eq(Eq& eq, unsigned log_size, std::uint64_t event_mask, std::uint32_t uar);
   std::unique_ptr<Eq> make_eq(std::uint16_t vector, unsigned log_size);
+  unsigned core_of_vector(unsigned comp_vector) const;
+  void enable_msix();
   void program_msix(std::uint16_t vector, unsigned core);
   int fill_gids();
+  int tell_gids(const std::vector<std::uint32_t>& indices);
   int register_device();
 
   bool completion_event(std::uint32_t cqn) override;
@@ -163,7 +179,9 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   RegularFiles files_;
   sim::trace::Source trace_;
   sim::Semaphore async_order_{1};
+  sim::Rng alloc_failures_;
   std::uint8_t key_variant_ = 0;
+  bool carrier_ = true;
   bool ready_ = false;
   sim::Picos ready_at_{0};
   std::vector<std::pair<void (*)(void*), void*>> on_ready_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "sim/config.h"
 #include "sim/units.h"
@@ -25,6 +26,8 @@ struct InterruptConfig {
   sim::Picos async_work_delay{2'000'000};
   sim::Picos wake_up{1'000'000};
   sim::Picos context_switch{1'000'000};
+  sim::Picos remote_wake_up{300'000};
+  double event_alloc_failures = 0;
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
@@ -49,6 +52,12 @@ struct InterruptConfig {
       sim::assumed("half of the 1 to 4 us wake-up of a blocked reader, C-states off"));
     v("context_switch", c.context_switch, "switching to a woken thread",
       sim::assumed("half of the 1 to 4 us wake-up of a blocked reader"));
+    v("remote_wake_up", c.remote_wake_up,
+      "what a wake-up takes longer when the thread runs on another core than the tasklet: an inter-processor interrupt",
+      sim::assumed("an IPI on one socket; no published figure"), sim::Range{0, 1e12});
+    v("event_alloc_failures", c.event_alloc_failures,
+      "share of the completion events whose atomic allocation fails: they are lost",
+      sim::assumed("memory is not short"), sim::Range{0, 1});
   }
 };
 
@@ -58,6 +67,8 @@ struct SyscallConfig {
   sim::Picos uverbs_command{500'000};
   sim::Picos event_read{120'000};
   sim::Picos poll_fd{80'000};
+  sim::Picos epoll_ctl{300'000};
+  sim::Picos epoll_event{60'000};
   sim::Picos file_open{2'000'000};
   sim::Picos sysfs_read{3'000'000};
   sim::Picos map_page{600'000};
@@ -73,6 +84,9 @@ struct SyscallConfig {
     v("event_read", c.event_read, "taking one record from an event file",
       sim::assumed("lock, list removal and copy_to_user"));
     v("poll_fd", c.poll_fd, "testing one file descriptor in poll()", sim::assumed("no published figure"));
+    v("epoll_ctl", c.epoll_ctl, "changing one entry of the interest list of an epoll instance",
+      sim::assumed("tree insertion and wait queue entry; no published figure"));
+    v("epoll_event", c.epoll_event, "reporting one ready file in epoll_wait()", sim::assumed("no published figure"));
     v("file_open", c.file_open, "opening or closing a file", sim::assumed("path walk and inode work"));
     v("sysfs_read", c.sysfs_read, "opening and reading one sysfs attribute",
       sim::assumed("three system calls and a path walk"));
@@ -101,9 +115,11 @@ struct DriverConfig {
   sim::Picos command_dispatch{1'500'000};
   sim::Picos command_complete{400'000};
   sim::Picos command_poll{1'000'000};
+  sim::Picos config_access{1'000'000};
   sim::Picos neighbour_lookup{500'000};
   sim::Picos neighbour_timeout{1'000'000'000'000};
   std::uint32_t comp_vectors = 0;
+  std::vector<std::uint32_t> irq_affinity;
   std::uint32_t log_comp_eq_size = 11;
   std::uint32_t log_async_eq_size = 13;
   std::uint32_t log_command_eq_size = 8;
@@ -130,12 +146,19 @@ struct DriverConfig {
       sim::assumed("copy of the output and wake-up"));
     v("command_poll", c.command_poll, "interval at which a command is polled for before the command event queue exists",
       sim::assumed("start-up only"), sim::Range{1, 1e12});
+    v("config_access", c.config_access, "one access to the PCI configuration space of the device",
+      sim::assumed("a non-posted round trip and its firmware"));
     v("neighbour_lookup", c.neighbour_lookup, "route and neighbour look-up for the remote MAC address",
       sim::assumed("cache hit"));
     v("neighbour_timeout", c.neighbour_timeout, "waiting for a neighbour that does not answer",
       sim::spec("Linux ib_core address resolution: 1 s"));
     v("comp_vectors", c.comp_vectors, "completion event queues; 0 = one per core, as far as the device has vectors",
       sim::spec("mlx5 driver"), sim::Range{0, 60});
+    v("irq_affinity", c.irq_affinity,
+      "cores that take the interrupts of completion vectors 0, 1, 2, …, again from the first when there are more "
+      "vectors; empty = "
+      "the cores of the host in order",
+      sim::spec("mlx5 driver: spread over the cores"));
     v("log_comp_eq_size", c.log_comp_eq_size, "log2 of the entries of a completion event queue",
       sim::spec("mlx5 driver: 1024 + 0x80 spare"), sim::Range{3, 22});
     v("log_async_eq_size", c.log_async_eq_size, "log2 of the entries of the asynchronous event queue",

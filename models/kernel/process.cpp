@@ -38,7 +38,9 @@ int Process::take_descriptor() {
 int Process::install(std::shared_ptr<EventFile> file, bool async) {
   const int fd = take_descriptor();
   if (fd < 0) return fd;
-  files_[static_cast<std::size_t>(fd - kFirst)] = {nullptr, std::move(file), 0, false, async};
+  File& f = files_[static_cast<std::size_t>(fd - kFirst)];
+  f.events = std::move(file);
+  f.async = async;
   return fd;
 }
 
@@ -74,8 +76,12 @@ int Process::open(std::string_view path, int flags) {
     if ((flags & O_ACCMODE) != O_RDWR) result = -EACCES;
     else if ((result = take_descriptor()) >= 0) {
       File& f = files_[static_cast<std::size_t>(result - kFirst)];
-      f = {std::make_shared<UverbsFile>(kernel_.device(), space_, static_cast<DescriptorTable&>(*this)), nullptr, 0,
-           (flags & O_NONBLOCK) != 0, false};
+      f = {std::make_shared<UverbsFile>(kernel_.device(), space_, static_cast<DescriptorTable&>(*this)),
+           nullptr,
+           nullptr,
+           0,
+           (flags & O_NONBLOCK) != 0,
+           false};
     }
   } else if (!path.starts_with("/dev/") && !path.starts_with("/sys/")) {
     const long inode = kernel_.files().open(path, flags);
@@ -167,29 +173,28 @@ void Process::on_timeout(void* waiter, std::uint64_t generation) {
 
 int Process::poll(std::span<PollFd> fds, sim::Picos timeout) {
   enter();
-  cpu::Thread& t = cpu::current();
-  Waiter& self = kernel_.waiters().current();
-  const sim::Picos deadline = timeout < sim::Picos{0} ? sim::kNever : t.now() + timeout;
   int ready = 0;
-  for (;;) {
-    t.compute(kernel_.config().syscall.poll_fd * static_cast<std::int64_t>(fds.size()));
-    t.sync();
+  const auto look = [&] {
     for (PollFd& p : fds) {
       const File* const f = find(p.fd);
       p.revents = 0;
       if (p.fd < 0) continue;
       if (f == nullptr) p.revents = POLLNVAL;
-      else if (f->events != nullptr && f->events->readable()) p.revents = static_cast<short>(p.events & POLLIN);
+      else if (f->readable()) p.revents = static_cast<short>(p.events & POLLIN);
       if (p.revents != 0) ++ready;
     }
-    if (ready != 0 || t.now() >= deadline) break;
-    self.announce();
-    for (const PollFd& p : fds)
-      if (File* f = find(p.fd); f != nullptr && f->events != nullptr && (p.events & POLLIN) != 0)
-        f->events->enlist(self);
-    if (deadline != sim::kNever) kernel_.context().scheduler.at(deadline, &Process::on_timeout, &self, self.generation);
-    self.block(deadline == sim::kNever ? "poll" : "poll with a time limit");
-  }
+    return ready != 0;
+  };
+  const auto enlist = [&](Waiter& self) {
+    for (const PollFd& p : fds) {
+      File* const f = find(p.fd);
+      if (f == nullptr || (p.events & POLLIN) == 0) continue;
+      if (f->events != nullptr) f->events->enlist(self);
+      if (f->epoll != nullptr) f->epoll->enlist(self);
+    }
+  };
+  wait_until(timeout, kernel_.config().syscall.poll_fd * static_cast<std::int64_t>(fds.size()), look, enlist, "poll",
+             "poll with a time limit");
   leave();
   return ready;
 }

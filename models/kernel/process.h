@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernel/epoll.h"
 #include "kernel/kernel.h"
 #include "kernel/syscalls.h"
 #include "kernel/uverbs/uverbs_file.h"
@@ -24,6 +25,9 @@ class Process final : public Syscalls, private DescriptorTable {
   long mmap(int fd, std::size_t length, std::uint64_t offset) override;
   int munmap(memory::Va at, std::size_t length) override;
   int poll(std::span<PollFd> fds, sim::Picos timeout) override;
+  int epoll_create() override;
+  int epoll_ctl(int epfd, int op, int fd, const EpollEvent& event) override;
+  int epoll_wait(int epfd, std::span<EpollEvent> out, sim::Picos timeout) override;
   int set_nonblock(int fd, bool on) override;
   std::optional<std::string> sysfs_read(std::string_view path) override;
   std::vector<std::string> sysfs_list(std::string_view dir) override;
@@ -40,11 +44,13 @@ class Process final : public Syscalls, private DescriptorTable {
 
  private:
   struct File {
-    std::shared_ptr<UverbsFile> uverbs;  // one of the three is set
+    std::shared_ptr<UverbsFile> uverbs;  // one of the four is set
     std::shared_ptr<EventFile> events;
+    std::shared_ptr<Epoll> epoll;
     std::uint64_t inode = 0;
     bool nonblock = false, async = false;
-    bool used() const { return uverbs != nullptr || events != nullptr || inode != 0; }
+    bool readable() const { return (events != nullptr && events->readable()) || (epoll != nullptr && epoll->ready()); }
+    bool used() const { return uverbs != nullptr || events != nullptr || epoll != nullptr || inode != 0; }
   };
   static constexpr int kFirst = 3, kMost = 1024;
 
@@ -56,6 +62,10 @@ class Process final : public Syscalls, private DescriptorTable {
   File* find(int fd);
   void enter();
   void leave();
+  /// Blocks the thread until ready() says so or the time is over. Each look costs `scan`; enlist(waiter) asks for a wake-up.
+  template <class Ready, class Enlist>
+  void wait_until(sim::Picos timeout, sim::Picos scan, Ready&& ready, Enlist&& enlist, const char* forever,
+                  const char* limited);
   static void on_timeout(void* waiter, std::uint64_t generation);
 
   Kernel& kernel_;
@@ -64,5 +74,22 @@ class Process final : public Syscalls, private DescriptorTable {
   ResourceOwner owner_;
   std::vector<memory::Va> mappings_;  // device pages mapped by mmap()
 };
+
+template <class Ready, class Enlist>
+void Process::wait_until(sim::Picos timeout, sim::Picos scan, Ready&& ready, Enlist&& enlist, const char* forever,
+                         const char* limited) {
+  cpu::Thread& t = cpu::current();
+  Waiter& self = kernel_.waiters().current();
+  const sim::Picos deadline = timeout < sim::Picos{0} ? sim::kNever : t.now() + timeout;
+  for (;;) {
+    t.compute(scan);
+    t.sync();
+    if (ready() || t.now() >= deadline) return;
+    self.announce();
+    enlist(self);
+    if (deadline != sim::kNever) kernel_.context().scheduler.at(deadline, &Process::on_timeout, &self, self.generation);
+    self.block(deadline == sim::kNever ? forever : limited);
+  }
+}
 
 }  // namespace kernel

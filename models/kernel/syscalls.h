@@ -23,6 +23,12 @@ struct PollFd {
   short revents;
 };
 
+/// As struct epoll_event: EPOLLIN, and EPOLLET or EPOLLONESHOT in the interest list.
+struct EpollEvent {
+  std::uint32_t events = 0;
+  std::uint64_t data = 0;
+};
+
 struct Syscalls {
   virtual ~Syscalls() = default;
   /// "/dev/infiniband/uverbs0" and so on.
@@ -37,6 +43,13 @@ struct Syscalls {
   virtual int munmap(memory::Va at, std::size_t length) = 0;
   /// Waits until an fd is ready; negative timeout = forever. Returns the number of ready fds.
   virtual int poll(std::span<PollFd> fds, sim::Picos timeout) = 0;
+  /// epoll_create1(0): a descriptor or -errno.
+  virtual int epoll_create() = 0;
+  /// EPOLL_CTL_ADD, MOD, DEL of an event file. 0 or -errno as epoll_ctl(2); -EPERM for a file without poll, -EINVAL for
+  /// events that are not modelled.
+  virtual int epoll_ctl(int epfd, int op, int fd, const EpollEvent& event) = 0;
+  /// Waits until a file of the interest list is ready; negative timeout = forever. Number of events in `out`, or -errno.
+  virtual int epoll_wait(int epfd, std::span<EpollEvent> out, sim::Picos timeout) = 0;
   virtual int set_nonblock(int fd, bool on) = 0;
   /// Content of a sysfs file ("/sys/class/infiniband/mlx5_0/ports/1/gids/0"), empty if there is none.
   virtual std::optional<std::string> sysfs_read(std::string_view path) = 0;

@@ -27,8 +27,8 @@ std::string print(const char* format, std::uint32_t a, std::uint32_t b = 0, std:
 
 void add_port(const Kernel& kernel, const std::string& dir, std::map<std::string, std::string>& out) {
   const auto put = [&](const std::string& name, const std::string& value) { out[dir + name] = value + "\n"; };
-  put("state", "4: ACTIVE");
-  put("phys_state", "5: LinkUp");
+  put("state", kernel.carrier() ? "4: ACTIVE" : "1: DOWN");
+  put("phys_state", kernel.carrier() ? "5: LinkUp" : "3: Disabled");
   put("link_layer", "Ethernet");
   put("lid", "0x0");
   put("sm_lid", "0x0");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endpoint: decodes BAR0, answers register reads, steers completions to the device function and owns the MSI-X table.
 // TLPs that are not for this function are counted and dropped; reads of that kind complete as UR.
-// Not modelled: configuration space, further BARs, functions beyond the first.
+// Not modelled: configuration space beyond the MSI-X control word, further BARs, functions beyond the first.
 #include "pcie/endpoint.h"
 
 #include "pcie/trace_points.h"
@@ -67,7 +67,16 @@ void Endpoint::register_write(std::uint64_t offset, TlpPtr tlp) {
     return;
   }
   msix_.write(offset - layout_.msix_table, tlp->bytes());
-  while (const auto vector = msix_.take_unmasked_pending()) raise_msix(*vector, tlp->cause);
+  send_unmasked(tlp->cause);
+}
+
+void Endpoint::set_msix_control(std::uint16_t value) {
+  msix_.set_control(value);
+  send_unmasked({});
+}
+
+void Endpoint::send_unmasked(sim::trace::Cause cause) {
+  while (const auto vector = msix_.take_unmasked_pending()) raise_msix(*vector, cause);
 }
 
 std::uint64_t Endpoint::register_value(std::uint64_t offset, unsigned size) {

@@ -49,7 +49,7 @@ struct BarLayout {
 };
 
 /// One function in a slot. Bind `up` to the upstream link, the downstream link's `out` to this, `function` to the device.
-class Endpoint final : public sc_core::sc_module, public EndpointPort, public TlpSink {
+class Endpoint final : public sc_core::sc_module, public EndpointPort, public TlpSink, public ConfigSpace {
  public:
   sc_core::sc_port<TlpSink> up;
   sc_core::sc_port<DeviceFunction> function;
@@ -68,6 +68,10 @@ class Endpoint final : public sc_core::sc_module, public EndpointPort, public Tl
   /// From the link.
   void receive(TlpPtr tlp) override;
 
+  /// Takes effect at once: the caller charges the access.
+  std::uint16_t msix_control() const override { return msix_.control(); }
+  void set_msix_control(std::uint16_t value) override;
+
   const MsixTable& msix() const { return msix_; }
   const BarLayout& layout() const { return layout_; }
 
@@ -76,6 +80,7 @@ class Endpoint final : public sc_core::sc_module, public EndpointPort, public Tl
     sim::Picos at{0};
     TlpPtr tlp;
   };
+  void send_unmasked(sim::trace::Cause cause);
   void register_write(std::uint64_t offset, TlpPtr tlp);
   void register_read(std::uint64_t offset, TlpPtr tlp);
   std::uint64_t register_value(std::uint64_t offset, unsigned size);

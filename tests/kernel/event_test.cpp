@@ -133,6 +133,50 @@ TEST(Event, CqWithoutChannelMakesNoEvent) {
   });
 }
 
+TEST(Event, AnEventWithoutMemoryIsLost_S_CE_10) {
+  kernel::KernelConfig config = default_config();
+  config.interrupt.event_alloc_failures = 1;
+  Machine m(config);
+  m.run([&] {
+    Channel c(m);
+    Verbs::Cq cq;
+    ASSERT_EQ(c.create_cq(cq, 15, c.chan, 1), 0);
+    for (int i = 0; i < 3; ++i) {
+      m.device.post_completion(cq.cqn);
+      cpu::current().sleep(sim::Picos{100'000'000});
+    }
+    ASSERT_EQ(c.p.set_nonblock(c.chan, true), 0);
+    std::uint64_t e;
+    EXPECT_EQ(c.p.read(c.chan, &e, 8), -EAGAIN);
+    ib_uverbs_destroy_cq_resp r{};
+    ASSERT_EQ(c.destroy_cq(cq.handle, &r), 0);
+    EXPECT_EQ(r.comp_events_reported, 0U) << "nobody has to acknowledge what nobody got";
+  });
+  EXPECT_EQ(m.kernel->counter("events_lost").value, 3U);
+}
+
+TEST(Event, SomeEventsAreLostWhenMemoryIsShort_S_CE_10) {
+  kernel::KernelConfig config = default_config();
+  config.interrupt.event_alloc_failures = 0.5;
+  Machine m(config);
+  unsigned got = 0;
+  m.run([&] {
+    Channel c(m);
+    Verbs::Cq cq;
+    ASSERT_EQ(c.create_cq(cq, 15, c.chan, 1), 0);
+    ASSERT_EQ(c.p.set_nonblock(c.chan, true), 0);
+    for (int i = 0; i < 100; ++i) {
+      m.device.post_completion(cq.cqn);
+      cpu::current().sleep(sim::Picos{100'000'000});
+      std::uint64_t e;
+      got += c.p.read(c.chan, &e, 8) == 8;
+    }
+  });
+  EXPECT_GT(got, 30U);
+  EXPECT_LT(got, 70U);
+  EXPECT_EQ(m.kernel->counter("events_lost").value + got, 100U);
+}
+
 TEST(Event, TwoReadersOneEvent) {
   Machine m;
   Verbs v(m);
@@ -179,6 +223,17 @@ TEST(Eq, A32_OwnerBitFlipsAndConsumerIndexWraps) {
     std::memcpy(&value, last.bytes.data(), 4);
     EXPECT_EQ(prm::be32(value), std::uint32_t{m.kernel->comp_eq(0).eqn()} << 24 | 40);
   });
+}
+
+TEST(Eq, VectorsGoToTheCoresThatTheListSays) {
+  kernel::KernelConfig config = default_config();
+  config.driver.comp_vectors = 4;
+  config.driver.irq_affinity = {1, 1, 0};
+  Machine m(config);
+  m.run([] {});
+  const cpu::Core* expected[] = {&m.core1, &m.core1, &m.core0, &m.core1};
+  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(&m.kernel->comp_eq(i).core(), expected[i]) << i;
+  EXPECT_EQ(&m.kernel->async_eq().core(), &m.core0);
 }
 
 TEST(Eq, OneInterruptHandlesAtMostItsBudget) {

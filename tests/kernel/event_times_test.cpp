@@ -125,6 +125,24 @@ TEST_F(EventTimesTest, ABusyCoreDelaysTheStageThatNeedsIt) {
   expect_steps(2, Stage::wake_up, kBusy + Picos{1'000} - c.wake_up - c.context_switch);
 }
 
+// The reader sleeps on another core than the one that runs the tasklet.
+TEST_F(EventTimesTest, AWakeUpAcrossCoresTakesLonger) {
+  m.program(
+      [&] {
+        Verbs v(m);
+        Verbs::Cq cq;
+        ASSERT_EQ(v.open(), 0);
+        const int chan = v.channel();
+        ASSERT_EQ(v.create_cq(cq, 15, chan, 1), 0);
+        const sim::MsgId msg = announce(cq.cqn, Picos{50'000'000});
+        read(v, chan);
+        finish(msg);
+      },
+      &m.core1);
+  m.run();
+  expect_steps(0, Stage::wake_up, m.kernel->config().interrupt.remote_wake_up);
+}
+
 // The second CQ's EQE comes while the interrupt of the first is under way and is handled by it.
 TEST_F(EventTimesTest, AMessageInAnothersInterruptIsChargedForItself) {
   m.run([&] {

@@ -236,12 +236,12 @@ ScenarioConfig event_driven(Picos interrupt_latency) {
   return s;
 }
 
-// The stages of an event-driven message: those of a polled one, and the way of its event. `extra` comes on top in `where`.
-void expect_event_driven(const ScenarioConfig& s, const sim::Journey& j, Stage where = Stage::poll, Picos extra = {}) {
+// The stages of an event-driven message: those of a polled one, the way of its event, and `extra`.
+void expect_event_driven(const ScenarioConfig& s, const sim::Journey& j, const Stages& extra = {}) {
   const Model model(s);
   Stages expected = model.send();
   for (const auto& [stage, time] : model.event()) expected[stage] = time;
-  expected[where] += extra;
+  for (const auto& [stage, time] : extra) expected[stage] += time;
   Picos sum{0};
   for (std::size_t i = 0; i < sim::kStages; ++i) {
     const auto stage = static_cast<Stage>(i);
@@ -264,6 +264,35 @@ TEST_P(EventDriven, EachStageIsASumOfConfigFields_S_CE_13) {
 }
 // An interrupt that is hidden behind the write of its EQE, and one that is not.
 INSTANTIATE_TEST_SUITE_P(InterruptLatency, EventDriven, testing::Values(40'000, 900'000));
+
+// Cores that fell asleep pay for the way out, the one that takes the interrupt and, if it is another one, the reader's.
+struct Placement {
+  const char* name;
+  std::uint32_t irq_core;
+  bool cstates;
+};
+class VectorPlacement : public testing::TestWithParam<Placement> {};
+TEST_P(VectorPlacement, MovesTheLatencyByTheConfiguredSteps) {
+  constexpr Picos kExit{10'000'000};
+  const Placement p = GetParam();
+  ScenarioConfig s = event_driven({40'000});
+  for (HostConfig& h : s.hosts) {
+    h.kernel.driver.irq_affinity = {p.irq_core};
+    if (!p.cstates) continue;
+    h.core.cstate_exit_latency = kExit;
+    h.core.cstate_entry = {1'000'000};
+  }
+  Simulation run(s);
+  ASSERT_EQ(run.run(), sim::Outcome::quiescent);
+  const Picos exit = p.cstates ? kExit : Picos{0};
+  const bool remote = p.irq_core != 0;
+  const Picos wake = remote ? s.hosts[0].kernel.interrupt.remote_wake_up + exit : Picos{0};
+  expect_event_driven(s, run.journeys.all.at(28), {{Stage::irq_entry, exit}, {Stage::wake_up, wake}});
+}
+INSTANTIATE_TEST_SUITE_P(Core, VectorPlacement,
+                         testing::Values(Placement{"same", 0, false}, Placement{"other", 1, false},
+                                         Placement{"same_asleep", 0, true}, Placement{"other_asleep", 1, true}),
+                         [](const auto& i) { return i.param.name; });
 
 // In steady state the ping-pong is periodic. Foreign work takes the receiver's core shortly before a message's interrupt comes.
 TEST(EventDrivenBusyCore, TheWaitForTheCoreIsInTheEntryOfTheInterrupt) {
@@ -289,7 +318,7 @@ TEST(EventDrivenBusyCore, TheWaitForTheCoreIsInTheEntryOfTheInterrupt) {
   ASSERT_EQ(run.run(), sim::Outcome::quiescent);
   ASSERT_EQ(sink.all.size(), 32u);
   expect_event_driven(s, sink.all[20]);
-  expect_event_driven(s, sink.all[22], Stage::irq_entry, kBusy - kBefore);
+  expect_event_driven(s, sink.all[22], {{Stage::irq_entry, kBusy - kBefore}});
   expect_event_driven(s, sink.all[24]);
 }
 

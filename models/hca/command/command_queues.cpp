@@ -117,6 +117,7 @@ CommandUnit::Status CommandUnit::create_eq(Command& c) {
     return prm::kCmdBadParam;
   }
   prm::set(c.out.data(), prm::kOutEqn, eqn);
+  if (eq->takes(prm::kEventPortChange) && !device_.port_up) events_.port_change(false);  // the driver takes it for up
   return prm::kCmdOk;
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // An EQE leaves eqe_build after its cause, behind the CQE that it announces (posted writes keep their order), and the
-// MSI-X follows it. Arming is one-shot; an arm that finds unconsumed entries fires at once (S-EQE-7, policy). An EQ that
-// is full loses the event and counts it: with one outstanding event per CQ this cannot happen (S-EQE-8).
+// MSI-X follows it. Arming is one-shot; an arm that finds unconsumed entries fires at once (S-EQE-7, policy), unless the
+// queue is moderated: then the MSI-X waits for the end of a period or for a number of events. An EQ that is full is dead, and the
+// device reports an internal error once; with one outstanding event per CQ and room for all of them this cannot happen
+// (S-EQE-8). The signature byte of an EQE stays zero.
 #include "hca/completion/event_unit.h"
 
 #include <cstring>
+#include <utility>
 
 #include "hca/trace_points.h"
 
@@ -41,18 +44,34 @@ void EventUnit::async(prm::EventType type, std::uint32_t object, std::uint8_t de
   } else if (type == prm::kEventCqError) {
     prm::set(bytes, prm::kEqeCqErrCqn, object);
     prm::set(bytes, prm::kEqeCqErrSyndrome, detail);
-  } else {
+  } else if (type != prm::kEventInternalError) {
     prm::set(bytes, prm::kEqeQpn, object);
     prm::set(bytes, prm::kEqeQpType, detail);
   }
+  to_takers(eqe, object);
+}
+
+void EventUnit::to_takers(const prm::Eqe& eqe, std::uint32_t object) {
   eqs_.for_each([&](Eq& eq) {
-    if ((eq.event_mask >> type & 1) != 0) post(eq, eqe, object, {});
+    if (eq.takes(static_cast<prm::EventType>(eqe.type))) post(eq, eqe, object, {});
   });
+}
+
+void EventUnit::port_change(bool up) {
+  prm::Eqe eqe{};
+  eqe.type = prm::kEventPortChange;
+  eqe.sub_type = up ? prm::kPortActive : prm::kPortDown;
+  prm::set(reinterpret_cast<std::byte*>(&eqe), prm::kEqePort, 1);
+  to_takers(eqe, 1);
+}
+
+void EventUnit::internal_error() {
+  if (!std::exchange(fatal_reported_, true)) async(prm::kEventInternalError, 0);
 }
 
 bool EventUnit::wanted(prm::EventType type) {
   bool found = false;
-  eqs_.for_each([&](const Eq& eq) { found |= (eq.event_mask >> type & 1) != 0; });
+  eqs_.for_each([&](const Eq& eq) { found |= eq.takes(type); });
   return found;
 }
 
@@ -62,12 +81,11 @@ sim::Flow EventUnit::post(Eq& eq, prm::Eqe eqe, std::uint32_t object, sim::trace
   co_await context_.delay(config_.eqe_build);
   Eq* live = eqs_.find(eqn);  // the queue may have been destroyed meanwhile
   if (live == nullptr) co_return;
-  const std::uint32_t size = 1U << live->log_size;
-  if (live->producer - live->consumer >= size) {
-    live->overrun = true;
-    overruns_.add();
+  if (!has_room(*live, eqe)) {
+    overflow(*live, object, cause);
     co_return;
   }
+  const std::uint32_t size = 1U << live->log_size;
   eqe.owner = static_cast<std::uint8_t>(live->producer >> live->log_size & 1);
   std::array<std::byte, sizeof eqe> bytes;
   std::memcpy(bytes.data(), &eqe, sizeof eqe);
@@ -75,11 +93,46 @@ sim::Flow EventUnit::post(Eq& eq, prm::Eqe eqe, std::uint32_t object, sim::trace
   ++live->producer;
   eqes_.add();
   trace_.span(points::eqe, cause, start, start, context_.now(), eqn, eqe.type, object);
-  if (live->armed) fire(*live, cause);
+  announce(*live, cause);
+}
+
+// The last entry of the queue that takes internal errors is kept for one: its own overflow can be told.
+bool EventUnit::has_room(Eq& eq, const prm::Eqe& eqe) {
+  const bool fatal = eqe.type == prm::kEventInternalError;
+  const std::uint32_t kept = !fatal && eq.takes(prm::kEventInternalError) ? 1 : 0;
+  return (!eq.overrun || fatal) && eq.producer - eq.consumer + kept < 1U << eq.log_size;
+}
+
+void EventUnit::overflow(Eq& eq, std::uint32_t object, sim::trace::Cause cause) {
+  overruns_.add();
+  trace_.instant(points::eq_overflow, cause, context_.now(), eq.eqn, eq.producer, eq.consumer, object);
+  if (config_.eq_overflow == EqOverflow::drop) return;
+  eq.overrun = true;
+  internal_error();
+}
+
+// Interrupts, if the queue is armed and holds something, at once or when its moderation lets it.
+void EventUnit::announce(Eq& eq, sim::trace::Cause cause) {
+  if (!eq.armed || eq.producer == eq.consumer) return;
+  const bool moderated = config_.eq_moderation_period.n != 0 && eq.takes(prm::kEventComp);
+  const bool enough = config_.eq_moderation_count != 0 && eq.producer - eq.announced >= config_.eq_moderation_count;
+  if (!moderated || enough || eq.next_interrupt <= context_.now()) return fire(eq, cause);
+  if (std::exchange(eq.scheduled, true)) return;
+  context_.scheduler.at(eq.next_interrupt, &EventUnit::period_over, this, eq.eqn);
+}
+
+void EventUnit::period_over(void* self, std::uint64_t eqn) {
+  auto* const u = static_cast<EventUnit*>(self);
+  Eq* const eq = u->eqs_.find(static_cast<std::uint32_t>(eqn));
+  if (eq == nullptr) return;
+  eq->scheduled = false;
+  u->announce(*eq, {});
 }
 
 void EventUnit::fire(Eq& eq, sim::trace::Cause cause) {
   eq.armed = false;
+  eq.announced = eq.producer;
+  eq.next_interrupt = context_.now() + config_.eq_moderation_period;
   interrupts_.add();
   dma_.raise_msix(eq.vector, cause);
 }
@@ -91,7 +144,7 @@ bool EventUnit::doorbell(std::uint32_t value, bool arm, std::uint32_t uar_page) 
   if (ahead <= eq->producer - eq->consumer) eq->consumer += ahead;  // an index that was never produced is nonsense
   if (!arm) return true;
   eq->armed = true;
-  if (eq->producer != eq->consumer) fire(*eq, {});
+  announce(*eq, {});
   return true;
 }
 

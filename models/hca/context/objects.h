@@ -70,7 +70,11 @@ struct Eq {
   std::uint32_t uar_page = 0;  ///< its doorbells come from here
   std::uint32_t producer = 0, consumer = 0;
   bool armed = false;
-  bool overrun = false;
+  bool overrun = false;          ///< an event found it full: it takes no more
+  std::uint32_t announced = 0;   ///< producer at the last MSI-X message
+  sim::Picos next_interrupt{0};  ///< moderation: the period of the last MSI-X message ends
+  bool scheduled = false;        ///< somebody looks again when it does
+  bool takes(prm::EventType type) const { return (event_mask >> type & 1) != 0; }
 };
 
 /// Notification state of a CQ: cqc.st.

@@ -65,13 +65,30 @@ std::string to_string(const Gid& gid) {
 }
 
 void GidTable::fill(Mac mac, const std::optional<Gid>& ipv4) {
-  std::size_t next = 0;
-  const auto add = [&](const Gid& gid) {
-    for (const GidType type : {GidType::roce_v1, GidType::roce_v2})
-      if (next < entries_.size()) entries_[next++] = {gid, type, true};
-  };
   add(link_local_gid(mac));
   if (ipv4) add(*ipv4);
+}
+
+std::vector<std::uint32_t> GidTable::add(const Gid& gid) {
+  std::vector<std::uint32_t> taken;
+  std::uint32_t next = 0;
+  for (const GidType type : {GidType::roce_v1, GidType::roce_v2}) {
+    while (next < entries_.size() && entries_[next].valid) ++next;
+    if (next == entries_.size()) break;
+    entries_[next] = {gid, type, true};
+    taken.push_back(next);
+  }
+  return taken;
+}
+
+std::vector<std::uint32_t> GidTable::remove(const Gid& gid) {
+  std::vector<std::uint32_t> emptied;
+  for (std::uint32_t i = 0; i < entries_.size(); ++i) {
+    if (!entries_[i].valid || entries_[i].gid != gid) continue;
+    entries_[i] = {};
+    emptied.push_back(i);
+  }
+  return emptied;
 }
 
 std::uint8_t rdma_mtu(std::uint64_t netdev_mtu) {

@@ -41,6 +41,10 @@ class GidTable {
  public:
   explicit GidTable(std::uint32_t length) : entries_(length) {}
   void fill(Mac mac, const std::optional<Gid>& ipv4);
+  /// Adds the address for every GID type where there is room; the indices taken.
+  std::vector<std::uint32_t> add(const Gid& gid);
+  /// Empties the address's entries; their indices.
+  std::vector<std::uint32_t> remove(const Gid& gid);
   std::size_t length() const { return entries_.size(); }
   const GidEntry& at(std::size_t index) const { return entries_.at(index); }
   /// Index inside the table and not empty.

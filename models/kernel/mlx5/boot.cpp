@@ -144,9 +144,28 @@ void Kernel::program_msix(std::uint16_t vector, unsigned core) {
   t.mmio_store32(entry + 12, 0);
 }
 
+unsigned Kernel::core_of_vector(unsigned comp_vector) const {
+  const auto cores = static_cast<unsigned>(platform_.cores.size());
+  const auto& list = config_.driver.irq_affinity;
+  if (list.empty()) return comp_vector % cores;
+  const unsigned core = list[comp_vector % list.size()];
+  SIM_CHECK(core < cores, "irq_affinity names a core that the host does not have");
+  return core;
+}
+
+// As the PCI core does: with every vector masked by the function, then by its own bit until its interrupt is requested.
+void Kernel::enable_msix() {
+  if (platform_.pci_config == nullptr) return;
+  for (const std::uint16_t control :
+       {static_cast<std::uint16_t>(pcie::kMsixEnable | pcie::kMsixFunctionMask), pcie::kMsixEnable}) {
+    thread_->compute(config_.driver.config_access);
+    thread_->sync();
+    platform_.pci_config->set_msix_control(control);
+  }
+}
+
 std::unique_ptr<Eq> Kernel::make_eq(std::uint16_t vector, unsigned log_size) {
-  const unsigned core =
-      vector < kFirstCompVector ? 0 : (vector - kFirstCompVector) % static_cast<unsigned>(platform_.cores.size());
+  const unsigned core = vector < kFirstCompVector ? 0 : core_of_vector(vector - kFirstCompVector);
   program_msix(vector, core);
   auto eq = std::make_unique<Eq>(context_, config_, *interrupt_contexts_[core], static_cast<EventClient&>(*this),
                                  space_, dma_.alloc(sizeof(prm::Eqe) << log_size), log_size, vector, platform_.host);
@@ -185,6 +204,7 @@ int Kernel::set_up_interrupts() {
   uar_map_ = space_.map_mmio(platform_.bar0 + std::uint64_t{uar} * prm::kUarPageSize, prm::kUarPageSize,
                              memory::MemoryType::uncached);
   const DriverConfig& d = config_.driver;
+  enable_msix();
   command_eq_ = make_eq(kCommandVector, d.log_command_eq_size);
   if (const int e = create_eq(*command_eq_, d.log_command_eq_size, bit(prm::kEventCmd), uar); e != 0) return e;
   commands_.use_events();

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kVendorId = 0x02c9;
 constexpr std::uint32_t kMaxInlineDescriptor = 512;   // SGEs are counted in at most this much of a send WQE
 constexpr std::uint64_t kTimestampMask = ~0ULL >> 1;  // of CQE time stamps
-constexpr std::uint8_t kPhysLinkUp = 5, kWidth4x = 2, kSpeedEdr = 32;
+constexpr std::uint8_t kPhysLinkUp = 5, kPhysDisabled = 3, kWidth4x = 2, kSpeedEdr = 32;
 constexpr std::uint8_t kGrhRequired = 1;  // IB_UVERBS_QPF_GRH_REQUIRED
 
 template <class Core, class Mlx5>
@@ -149,13 +149,14 @@ int query_port(Device& device, std::uint32_t port, ibv_port_attr& r) {
   r.max_msg_sz = 1U << caps.log_max_msg;
   r.gid_tbl_len = static_cast<int>(device.gids.length());
   r.pkey_tbl_len = static_cast<std::uint16_t>(device.kernel.config().netdev.pkey_table_length);
-  r.state = IBV_PORT_ACTIVE;
+  const bool up = device.kernel.carrier();
+  r.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   r.max_mtu = static_cast<ibv_mtu>(caps.max_port_mtu);
   r.active_mtu = static_cast<ibv_mtu>(device.kernel.active_mtu());
   r.max_vl_num = 1;
   r.active_width = kWidth4x;
   r.active_speed = kSpeedEdr;
-  r.phys_state = kPhysLinkUp;
+  r.phys_state = up ? kPhysLinkUp : kPhysDisabled;
   r.link_layer = IBV_LINK_LAYER_ETHERNET;
   r.flags = kGrhRequired;
   return 0;

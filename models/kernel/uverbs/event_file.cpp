@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The queue between the completion handler (or the async event work) and read(). Every reader that waits is woken by a
 // record; the first to run takes it, the others sleep again. Source: ib_uverbs (uverbs_main.c), rules S-CE-10, S-CE-11,
-// S-AE-1, S-AE-6. Not modelled: SIGIO, events lost because an atomic allocation fails.
+// S-AE-1, S-AE-6. Not modelled: SIGIO.
 #include "kernel/uverbs/event_file.h"
 
 #include <rdma/ib_user_verbs.h>
@@ -21,25 +21,29 @@ EventFile::EventFile(sim::Context& context, const KernelConfig& config, Kind kin
       trace_(context, host, kind == Kind::completion ? "kernel.channel" : "kernel.async_file",
              sim::trace::TrackKind::instant) {}
 
-void EventFile::wake(sim::trace::Cause cause) {
+void EventFile::wake(sim::trace::Cause cause, const cpu::Core* core) {
   const sim::Picos now = context_.now();
-  const sim::Picos wake_up = config_.interrupt.wake_up + context_.jitter.draw(sim::JitterPlace::wake_up, host_);
-  const sim::Picos at = now + wake_up + config_.interrupt.context_switch;
+  const sim::Picos local = config_.interrupt.wake_up + context_.jitter.draw(sim::JitterPlace::wake_up, host_);
   for (const Enlisted& e : waiters_) {
-    if (e.waiter->generation != e.generation || !e.waiter->wake(at)) continue;
-    trace_.span(trace_points::wake, cause, now, now + wake_up, at, e.waiter->thread->program_thread().number());
+    if (e.waiter->generation != e.generation || !e.waiter->waiting) continue;
+    const bool remote = core != nullptr && core != &e.waiter->thread->core();
+    const sim::Picos picked = now + local + (remote ? config_.interrupt.remote_wake_up : sim::Picos{0});
+    const sim::Picos at = picked + config_.interrupt.context_switch;
+    e.waiter->wake(at);
+    trace_.span(trace_points::wake, cause, now, picked, at, e.waiter->thread->program_thread().number());
   }
   waiters_.clear();
 }
 
-bool EventFile::push(const QueuedEvent& e) {
+bool EventFile::push(const QueuedEvent& e, const cpu::Core* core) {
   if (closed_ || disassociated_) return false;
   queue_.push_back(e);
   queue_[queue_.size() - 1].times.queued = context_.now();
+  ++records_;
   if (kind_ == Kind::completion)
     trace_.instant(trace_points::channel_event, e.cause, context_.now(), waiters_.size(), queue_.size());
   else trace_.instant(trace_points::async_event, e.cause, context_.now(), e.type, e.element);
-  wake(e.cause);
+  wake(e.cause, core);
   return true;
 }
 
@@ -82,12 +86,12 @@ long EventFile::read(Waiter& self, void* data, std::size_t n, bool nonblock) {
 void EventFile::close() {
   closed_ = true;
   queue_.clear();
-  wake({});
+  wake({}, nullptr);
 }
 
 void EventFile::disassociate() {
   disassociated_ = true;
-  wake({});
+  wake({}, nullptr);
 }
 
 }  // namespace kernel

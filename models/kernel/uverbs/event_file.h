@@ -31,12 +31,15 @@ class EventFile {
   EventFile(sim::Context& context, const KernelConfig& config, Kind kind, std::int32_t host);
 
   std::size_t record_size() const { return kind_ == Kind::completion ? 8 : 16; }
-  /// Appends a record and wakes the readers. False when the file is closed.
-  bool push(const QueuedEvent& e);
+  /// Appends a record and wakes the readers, from `core` if that is known. False when the file is closed.
+  bool push(const QueuedEvent& e, const cpu::Core* core = nullptr);
   /// Takes back the unread records of an object that goes away.
   void drop(const void* object);
   bool readable() const { return !queue_.empty() || disassociated_; }
   std::size_t queued() const { return queue_.size(); }
+  /// Records that have come so far.
+  std::uint64_t records() const { return records_; }
+  bool closed() const { return closed_; }
   /// read(2): blocks the calling thread while empty unless `nonblock`. Bytes read or -errno.
   long read(Waiter& self, void* data, std::size_t n, bool nonblock);
   /// Enlists a waiter for the next record; used by read() and poll().
@@ -57,7 +60,7 @@ class EventFile {
     Waiter* waiter;
     std::uint64_t generation;
   };
-  void wake(sim::trace::Cause cause);
+  void wake(sim::trace::Cause cause, const cpu::Core* core);
 
   sim::Context& context_;
   const KernelConfig& config_;
@@ -66,6 +69,7 @@ class EventFile {
   sim::trace::Source trace_;
   sim::Ring<QueuedEvent> queue_;
   std::vector<Enlisted> waiters_;
+  std::uint64_t records_ = 0;
   bool closed_ = false, disassociated_ = false;
 };
 
