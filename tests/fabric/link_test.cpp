@@ -42,6 +42,40 @@ TEST(Link, idle_latency_is_serialisation_plus_propagation_plus_phy) {
   EXPECT_EQ(b.link.flight_time(kHeaders + 4096), expected);
 }
 
+// Down from 10 us to 20 us: what is on the wire at any time of that is lost, and both changes are told.
+TEST(Link, loses_what_is_on_the_wire_while_it_is_down) {
+  struct Port : Receiver {
+    using Receiver::Receiver;
+    void link_state(bool up) override { changes.emplace_back(context.now(), up); }
+    std::vector<std::pair<Picos, bool>> changes;
+  };
+  LinkConfig config;
+  config.phy_latency = 1_us;
+  config.down = {{10_us, 10_us}, {30_us, 1_us}};
+  sim::Context context;
+  Link link("link", context, config, "fabric.a_to_b");
+  Port far("far", context);
+  link.out(far);
+  const auto send = [&](Picos t, std::uint32_t psn) {
+    while (context.scheduler.next_time() < t) context.scheduler.run_one(t);
+    context.scheduler.advance_to(t);
+    PacketPtr p = link.make_packet();
+    fill(*p, context, psn, 64);
+    link.send(std::move(p));
+  };
+  const Picos flight = link.flight_time(kHeaders + 64);
+  send(10_us - flight, 1);         // its last bit arrives as the link goes down
+  send(10_us - flight + 1_us, 2);  // in flight
+  send(15_us, 3);
+  send(20_us - 1_ps, 4);
+  send(21_us, 5);
+  run(context);
+  EXPECT_EQ(far.psns(), (std::vector<std::uint32_t>{1, 5}));
+  EXPECT_EQ(far.changes,
+            (std::vector<std::pair<Picos, bool>>{{10_us, false}, {20_us, true}, {30_us, false}, {31_us, true}}));
+  EXPECT_EQ(context.stats.counter("fabric.a_to_b.lost_while_down").value, 3U);
+}
+
 TEST(Link, short_frames_take_the_time_of_the_minimum_frame) {
   LinkConfig config;
   config.propagation = config.phy_latency = 0_ps;
