@@ -122,6 +122,9 @@ struct ScenarioConfig {
     for (std::size_t i = 0; i < hosts.size(); ++i)
       for (std::size_t j = i + 1; j < hosts.size(); ++j)
         if (host_name(i) == host_name(j)) fail("hosts", "two hosts are named \"" + host_name(i) + "\"");
+    for (const HostConfig& h : hosts)
+      if (h.core.noise_interval.n != 0 && h.core.noise_interval < h.core.noise_length * 2)
+        fail("hosts", "core.noise_interval leaves the cores too little time: at least twice core.noise_length, or 0");
     for (std::size_t i = 0; i < hosts.size(); ++i)
       for (const std::uint32_t core : hosts[i].kernel.driver.irq_affinity)
         if (core >= hosts[i].cores)

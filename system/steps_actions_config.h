@@ -132,6 +132,59 @@ struct GetEventStep {
   }
 };
 
+/// How a program waits for several files at once.
+enum class WaitBy : std::uint8_t { poll, epoll, epoll_edge };
+
+/// A file to wait for, and whether it has to be ready.
+struct WaitFile {
+  std::optional<Name> channel;
+  bool async_events = false;
+  std::optional<bool> ready;
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    v("channel", c.channel, "a completion channel", kGiven);
+    v("async_events", c.async_events, "the file of asynchronous events", kGiven);
+    v("ready", c.ready, "whether it has to be ready when the wait ends", sim::assumed("either way"));
+  }
+  template <class F>
+  void check(F&& fail) const {
+    if (channel.has_value() == async_events) fail("channel", "wait for a channel or for asynchronous events");
+  }
+};
+
+struct WaitEventsStep {
+  std::vector<WaitFile> files;
+  WaitBy by = WaitBy::poll;
+  sim::Picos timeout{0};
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    v("files", c.files, "what to wait for", sim::required());
+    v("by", c.by, "poll(2), or epoll(7): level triggered, or edge triggered", sim::assumed("poll"));
+    v("timeout", c.timeout, "give up after this time with ETIMEDOUT; 0 s = never", kGiven, sim::Range{0, 1e18});
+  }
+  template <class F>
+  void check(F&& fail) const {
+    if (files.empty()) fail("files", "nothing to wait for");
+  }
+};
+
+/// An address of the host's network device comes or goes, as `ip addr` asks.
+struct AddressStep {
+  std::string add, remove;
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    v("add", c.add, "IPv4 address", kGiven);
+    v("remove", c.remove, "IPv4 address", kGiven);
+  }
+  template <class F>
+  void check(F&& fail) const {
+    if (add.empty() == remove.empty()) fail("add", "one address is added or removed");
+  }
+};
+
 struct AckStep {
   Name cq;
   std::uint32_t count = 1;
@@ -316,6 +369,11 @@ struct AssertStep {
 
 }  // namespace sys
 
+template <>
+struct sim::EnumNames<sys::WaitBy> {
+  static constexpr std::array<std::pair<sys::WaitBy, std::string_view>, 3> values{
+      {{sys::WaitBy::poll, "poll"}, {sys::WaitBy::epoll, "epoll"}, {sys::WaitBy::epoll_edge, "epoll_edge"}}};
+};
 template <>
 struct sim::EnumNames<sys::PollUntil> {
   static constexpr std::array<std::pair<sys::PollUntil, std::string_view>, 3> values{

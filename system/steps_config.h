@@ -35,6 +35,7 @@ struct StepConfig {
   std::optional<PollStep> poll;
   std::optional<ArmStep> arm;
   std::optional<GetEventStep> get_event;
+  std::optional<WaitEventsStep> wait_events;
   std::optional<AckStep> ack;
   std::optional<GetAsyncStep> get_async_event;
   std::optional<Name> ack_async_events;
@@ -45,6 +46,7 @@ struct StepConfig {
   std::optional<SrqStep> modify_srq, query_srq;
   std::optional<McastStep> attach_mcast, detach_mcast;
   std::optional<BindMwStep> bind_mw;
+  std::optional<AddressStep> address;
   std::optional<Name> create, destroy, meet, label, mark;
   std::optional<sim::Picos> sleep, compute;
   std::optional<WaitStep> wait;
@@ -72,6 +74,7 @@ struct StepConfig {
     v("poll", c.poll, "ibv_poll_cq", kGiven);
     v("arm", c.arm, "ibv_req_notify_cq", kGiven);
     v("get_event", c.get_event, "ibv_get_cq_event", kGiven);
+    v("wait_events", c.wait_events, "poll or epoll_wait on several files", kGiven);
     v("ack", c.ack, "ibv_ack_cq_events", kGiven);
     v("get_async_event", c.get_async_event, "ibv_get_async_event, in a program with \"async_events\": \"steps\"",
       kGiven);
@@ -86,6 +89,7 @@ struct StepConfig {
     v("attach_mcast", c.attach_mcast, "ibv_attach_mcast", kGiven);
     v("detach_mcast", c.detach_mcast, "ibv_detach_mcast", kGiven);
     v("bind_mw", c.bind_mw, "ibv_bind_mw, for windows of type 1", kGiven);
+    v("address", c.address, "add or remove an address of the host's network device", kGiven);
     v("create", c.create, "create the declared object of this name", kGiven);
     v("destroy", c.destroy, "destroy the object of this name", kGiven);
     v("sleep", c.sleep, "sleep", kGiven, sim::Range{0, 1e18});

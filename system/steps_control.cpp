@@ -200,6 +200,17 @@ int StepsProgram::mcast(const McastStep& s, bool attach) {
   return attach ? ibv_attach_mcast(qp, &gid, lid) : ibv_detach_mcast(qp, &gid, lid);
 }
 
+int StepsProgram::change_address(const AddressStep& s) {
+  const std::string& text = s.add.empty() ? s.remove : s.add;
+  const auto gid = kernel::gid_of_ipv4(text);
+  if (!gid) throw StepFailed{"\"" + text + "\" is not an IPv4 address"};
+  kernel::Kernel& kernel = objects_.host().kernel();
+  cpu::current().compute(kernel.config().syscall.entry);
+  const int error = s.add.empty() ? kernel.remove_address(*gid) : kernel.add_address(*gid);
+  cpu::current().compute(kernel.config().syscall.exit);
+  return -error;
+}
+
 ibv_mw_bind_info StepsProgram::bind_info(const BindConfig& c) {
   ibv_mw_bind_info info{};
   info.mr = objects_.mr(c.mr);

@@ -2,10 +2,12 @@
 // Steps of the data path: posting, polling, completion and asynchronous events.
 #include <arpa/inet.h>
 #include <poll.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
 
 #include "system/steps_program.h"
 
@@ -240,6 +242,57 @@ int StepsProgram::get_event(const GetEventStep& s) {
   if (!s.cq.empty() && s.cq.text != name)
     throw StepFailed{"expected an event of CQ \"" + s.cq.text + "\", got one of \"" + name + "\""};
   return 0;
+}
+
+// The epoll instance of the program holds the files of the last such step, and what it knows of their edges.
+int StepsProgram::wait_events(const WaitEventsStep& s) {
+  kernel::Process& os = objects_.process().os;
+  std::vector<int> fds;
+  for (const WaitFile& f : s.files)
+    fds.push_back(f.channel ? objects_.channel(*f.channel)->fd : objects_.context()->async_fd);
+  const Picos timeout = s.timeout.n == 0 ? Picos{-1} : s.timeout;
+  std::set<int> ready;
+  if (s.by == WaitBy::poll) {
+    std::vector<kernel::PollFd> polled;
+    for (const int fd : fds) polled.push_back({fd, POLLIN, 0});
+    if (os.poll(polled, timeout) == 0) return ETIMEDOUT;
+    for (const kernel::PollFd& p : polled)
+      if (p.revents != 0) ready.insert(p.fd);
+  } else {
+    watch(fds, s.by == WaitBy::epoll_edge ? EPOLLIN | EPOLLET : EPOLLIN);
+    std::vector<kernel::EpollEvent> events(fds.size());
+    const int n = os.epoll_wait(epoll_, events, timeout);
+    if (n == 0) return ETIMEDOUT;
+    if (n < 0) return -n;
+    for (int i = 0; i < n; ++i) ready.insert(static_cast<int>(events[static_cast<std::size_t>(i)].data));
+  }
+  for (std::size_t i = 0; i < fds.size(); ++i) {
+    const WaitFile& f = s.files[i];
+    if (f.ready && *f.ready != ready.contains(fds[i]))
+      throw StepFailed{
+          (f.channel ? "channel \"" + f.channel->text + "\"" : std::string("the file of asynchronous events")) +
+          (*f.ready ? " is not ready" : " is ready")};
+  }
+  return 0;
+}
+
+void StepsProgram::watch(const std::vector<int>& fds, std::uint32_t events) {
+  kernel::Process& os = objects_.process().os;
+  if (epoll_ < 0) epoll_ = os.epoll_create();
+  const auto control = [&](int op, int fd) {
+    const int error = os.epoll_ctl(epoll_, op, fd, {events, static_cast<std::uint64_t>(fd)});
+    if (error != 0) throw StepFailed{"epoll_ctl: " + errno_name(-error)};
+  };
+  std::map<int, std::uint32_t> now;
+  for (const int fd : fds) {
+    const auto old = watched_.find(fd);
+    if (old == watched_.end()) control(EPOLL_CTL_ADD, fd);
+    else if (old->second != events) control(EPOLL_CTL_MOD, fd);
+    now[fd] = events;
+  }
+  for (const auto& [fd, mask] : watched_)
+    if (!now.contains(fd)) control(EPOLL_CTL_DEL, fd);
+  watched_ = std::move(now);
 }
 
 int StepsProgram::ack(const AckStep& s) {

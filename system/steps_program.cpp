@@ -56,6 +56,8 @@ int StepsProgram::perform(const StepConfig& step) {
   if (step.poll) return poll(*step.poll);
   if (step.arm) return arm(*step.arm);
   if (step.get_event) return get_event(*step.get_event);
+  if (step.wait_events) return wait_events(*step.wait_events);
+  if (step.address) return change_address(*step.address);
   if (step.ack) return ack(*step.ack);
   if (step.get_async_event) return get_async_event(*step.get_async_event);
   if (step.ack_async_events) return ack_async_events(*step.ack_async_events);

@@ -88,6 +88,9 @@ class StepsProgram {
   int poll(const PollStep& s);
   int arm(const ArmStep& s);
   int get_event(const GetEventStep& s);
+  int wait_events(const WaitEventsStep& s);
+  void watch(const std::vector<int>& fds, std::uint32_t events);
+  int change_address(const AddressStep& s);
   int ack(const AckStep& s);
   int get_async_event(const GetAsyncStep& s);
   int ack_async_events(const Name& object);
@@ -119,6 +122,8 @@ class StepsProgram {
   ProgramsBoard& board_;
   ProgramRecord& record_;
   bool exited_ = false;
+  int epoll_ = -1;                        // descriptor of its epoll instance
+  std::map<int, std::uint32_t> watched_;  // its interest list: events by descriptor
 };
 
 }  // namespace sys

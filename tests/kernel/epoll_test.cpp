@@ -134,6 +134,7 @@ TEST(Epoll, WakesTheWaiterAndKeepsTimeLimits) {
     EXPECT_EQ(c.ready(8, Picos{30'000'000}), Ready{});
     const auto& s = m.kernel->config().syscall;
     EXPECT_EQ(t.now() - before, Picos{30'000'000} + s.entry + s.exit);
+    t.sync();
     m.device.post_completion(c.cqs[0].cqn);
     before = t.now();
     EXPECT_EQ(c.ready(8, Picos{-1}), Ready{100});

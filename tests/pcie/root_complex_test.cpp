@@ -346,7 +346,7 @@ TEST(Drained, IsWhenTheLastArrivedAccessTouchesMemory) {
 }
 
 void unmask(Machine& m, std::uint32_t vector, std::uint32_t data) {
-  m.slot.endpoint.set_msix_control(kMsixEnable);
+  m.slot.endpoint.set_msix_control(pcie::kMsixEnable);
   const std::uint32_t entry[4] = {0xFEE00000, 0, data, 0};
   m.root_complex.mmio_write({kBar0 + 0x2000 + 16ULL * vector}, std::as_bytes(std::span(entry)), {});
   m.run();
@@ -384,16 +384,16 @@ TEST(Msix, ADisabledOrMaskedFunctionHoldsItsMessages_S_EQE_7) {
   Machine m;
   unmask(m, 2, 0x22);
   unmask(m, 7, 0x77);
-  EXPECT_EQ(m.slot.endpoint.msix_control(), kMsixEnable | (m.slot.endpoint.msix().vectors() - 1));
-  for (const std::uint16_t control :
-       {std::uint16_t{0}, kMsixFunctionMask, static_cast<std::uint16_t>(kMsixEnable | kMsixFunctionMask)}) {
+  EXPECT_EQ(m.slot.endpoint.msix_control(), pcie::kMsixEnable | (m.slot.endpoint.msix().vectors() - 1));
+  for (const std::uint16_t control : {std::uint16_t{0}, pcie::kMsixFunctionMask,
+                                      static_cast<std::uint16_t>(pcie::kMsixEnable | pcie::kMsixFunctionMask)}) {
     m.interrupts.seen.clear();
     m.slot.endpoint.set_msix_control(control);
-    for (const std::uint16_t vector : {7, 2, 7}) m.slot.endpoint.raise_msix(vector, {});
+    for (const int vector : {7, 2, 7}) m.slot.endpoint.raise_msix(static_cast<std::uint16_t>(vector), {});
     m.run();
     EXPECT_TRUE(m.interrupts.seen.empty()) << control;
     EXPECT_TRUE(m.slot.endpoint.msix().pending(2) && m.slot.endpoint.msix().pending(7));
-    m.slot.endpoint.set_msix_control(kMsixEnable);
+    m.slot.endpoint.set_msix_control(pcie::kMsixEnable);
     m.run();
     ASSERT_EQ(m.interrupts.seen.size(), 2U) << "one message for each vector that pends";
     EXPECT_EQ(m.interrupts.seen[0].data, 0x22U);

@@ -110,6 +110,8 @@ TEST(CompletionSplit, EndsAtReadCompletionBoundaries) {
 
 TEST(MsixTableRegisters, StartMaskedAndFireOnUnmaskWhenPending) {
   pcie::MsixTable table(4);
+  EXPECT_EQ(table.control(), 3U) << "disabled, of four entries";
+  table.set_control(pcie::kMsixEnable);
   EXPECT_EQ(table.read(2 * 16 + 12, 4), 1U);
   EXPECT_FALSE(table.raise(2));
   EXPECT_TRUE(table.pending(2));
@@ -129,6 +131,7 @@ TEST(MsixTableRegisters, StartMaskedAndFireOnUnmaskWhenPending) {
 
 TEST(MsixTableRegisters, AddressUsesBothDwords) {
   pcie::MsixTable table(1);
+  table.set_control(pcie::kMsixEnable);
   const std::uint32_t entry[4] = {0x1003, 0x7, 5, 0};
   table.write(0, std::as_bytes(std::span(entry)));
   EXPECT_EQ(table.raise(0)->address, 0x7'0000'1000U) << "the two low address bits are zero";

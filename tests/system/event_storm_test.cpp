@@ -22,6 +22,8 @@ struct Shape {
   std::size_t readers, channels;
 };
 
+std::ostream& operator<<(std::ostream& out, const Shape& s) { return out << s.name; }
+
 /// What is known of one CQ, by its context.
 struct Line {
   ibv_cq* cq = nullptr;
@@ -33,6 +35,9 @@ struct Line {
 struct Storm {
   explicit Storm(const Shape& s) : shape(s) {
     HostConfig &sender = pair.scenario.hosts[0], &receiver = pair.scenario.hosts[1];
+    for (HostConfig* h : {&sender, &receiver}) {  // what would hold the completions back
+      h->hca.context.qpc_entries = h->hca.context.cqc_entries = 4096;
+    }
     sender.cores = 4;
     receiver.cores = static_cast<std::uint32_t>(kVectors + 1 + shape.readers);
     receiver.hca.caps.comp_vectors = receiver.kernel.driver.comp_vectors = kVectors;
@@ -80,6 +85,7 @@ struct Storm {
     for (std::size_t n = first; n < kCqs * kMessages; n += kSenders) {
       const Picos due = start + kInterval * static_cast<std::int64_t>(n);
       if (due > t.now()) t.compute(due - t.now());
+      t.sync();  // the senders share BlueFlame registers: neither may run ahead with their locks
       ibv_send_wr wr{}, *bad = nullptr;
       wr.opcode = IBV_WR_SEND_WITH_IMM;
       wr.imm_data = static_cast<std::uint32_t>(n / kCqs);
@@ -118,7 +124,6 @@ struct Storm {
           .start(e.thread().now());
     read(e, 0);
     while (reading != 0) e.thread().sleep(10_us);
-    ended = e.thread().now();
     e.meet("received");
     for (std::size_t v = 0; v < kVectors; ++v)
       announced += pair.cluster->host(1).kernel().comp_eq(static_cast<std::uint32_t>(v)).consumer();
@@ -166,6 +171,7 @@ struct Storm {
     }
     l.polled += found;
     received += found;
+    if (received == kCqs * kMessages && last.n == 0) last = cpu::current().now() - started;
     return found;
   }
 
@@ -175,7 +181,7 @@ struct Storm {
   std::vector<ibv_comp_channel*> channels;
   std::uint64_t received = 0, announced = 0;
   int reading = 0;
-  Picos started{0}, ended{0};
+  Picos started{0}, last{0};
 };
 
 class EventStorm : public testing::TestWithParam<Shape> {};
@@ -195,7 +201,7 @@ TEST_P(EventStorm, EachCompletionIsPolledOnceAndEachEventReadOnce_S_CE_20) {
   EXPECT_LT(spurious, events);
   EXPECT_EQ(s.pair.counter("host1.hca.events.eq_overruns"), 0u);
   EXPECT_EQ(s.pair.counter("host1.kernel.unknown_cqn"), 0u);
-  EXPECT_LT(s.ended - s.started, kInterval * static_cast<std::int64_t>(kCqs * kMessages) + 3_ms);
+  EXPECT_LT(s.last, kInterval * static_cast<std::int64_t>(kCqs * kMessages) + 1_ms) << "10 M completions a second";
   RecordProperty("events", static_cast<int>(events));
   RecordProperty("spurious", static_cast<int>(spurious));
 }

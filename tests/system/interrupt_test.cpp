@@ -69,8 +69,8 @@ TEST(ModeratedEventQueue, InterruptsOncePerPeriodAndLosesNothing) {
 TEST(ForeignWork, DelaysTheStagesThatNeedTheCore) {
   ScenarioConfig s = event_stream();
   for (HostConfig& h : s.hosts) {
-    h.core.noise_interval = 20_us;
-    h.core.noise_length = 5_us;
+    h.core.noise_interval = 4_us;
+    h.core.noise_length = 1_us;
   }
   Simulation run(s);
   ASSERT_EQ(run.run(), sim::Outcome::quiescent);
