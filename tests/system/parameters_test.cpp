@@ -443,8 +443,8 @@ INSTANTIATE_TEST_SUITE_P(Blocks, NoDeadOption,
                                          "hosts.root_complex", "hosts.pcie", "hosts.iommu", "hosts.hca.caps",
                                          "hosts.hca.keys", "hosts.hca.uar", "hosts.hca.command", "hosts.hca.context",
                                          "hosts.hca.dma", "hosts.hca.send", "hosts.hca.receive", "hosts.hca.transport",
-                                         "hosts.hca.completion", "hosts.hca.internal_error_at", "hosts.kernel", "hosts.verbs", "hosts.env", "fabric",
-                                         "run", "workloads"),
+                                         "hosts.hca.completion", "hosts.hca.internal_error_at", "hosts.kernel",
+                                         "hosts.verbs", "hosts.env", "fabric", "run", "workloads"),
                          [](const auto& i) {
                            std::string name = i.param;
                            for (char& c : name)

@@ -4,6 +4,7 @@
 
 #include <infiniband/verbs.h>
 #include <rdma/mlx5-abi.h>
+#include <cerrno>
 
 #include <array>
 #include <cstdint>
@@ -58,6 +59,9 @@ class FakeKernel : public kernel::Syscalls {
   long mmap(int fd, std::size_t length, std::uint64_t offset) override;
   int munmap(memory::Va at, std::size_t length) override;
   int poll(std::span<kernel::PollFd>, sim::Picos) override { return 0; }
+  int epoll_create() override { return -ENOSYS; }
+  int epoll_ctl(int, int, int, const kernel::EpollEvent&) override { return -ENOSYS; }
+  int epoll_wait(int, std::span<kernel::EpollEvent>, sim::Picos) override { return -ENOSYS; }
   int set_nonblock(int, bool) override { return 0; }
   std::optional<std::string> sysfs_read(std::string_view path) override;
   std::vector<std::string> sysfs_list(std::string_view dir) override;
