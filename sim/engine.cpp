@@ -21,11 +21,18 @@ ProgramThread::ProgramThread(Engine& engine, std::string name, std::uint32_t num
 void ProgramThread::start(Picos t) {
   SIM_CHECK(!started_, "thread started twice: " + name_);
   started_ = true;
+  resume_at(t);
+}
+
+void ProgramThread::resume_at(Picos t) {
+  resume_at_ = t;
   engine_.scheduler_.at_thread(t, number_, &ProgramThread::resume, this);
 }
 
 void ProgramThread::resume(void* self, std::uint64_t) {
   auto* t = static_cast<ProgramThread*>(self);
+  if (t->resume_at_ != t->engine_.scheduler_.now()) return;
+  t->resume_at_ = kNever;
   t->local_ = max(t->local_, t->engine_.scheduler_.now());
   t->engine_.running_ = t;
   t->engine_.yield_ = true;
@@ -65,7 +72,7 @@ void ProgramThread::sync() {
     s.pass_thread(local_, number_);  // nothing happens in between: no need to switch
     return;
   }
-  s.at_thread(local_, number_, &ProgramThread::resume, this);
+  resume_at(local_);
   switch_out();
 }
 
@@ -87,7 +94,14 @@ void ProgramThread::unpark(Picos t) {
     return;
   }
   parked_ = false;
-  engine_.scheduler_.at_thread(max(t, local_), number_, &ProgramThread::resume, this);
+  resume_at(max(t, local_));
+}
+
+void ProgramThread::interrupt(Picos t) {
+  if (finished_ || !started_) return;
+  parked_ = token_ = false;
+  local_ = t;
+  resume_at(t);
 }
 
 Engine::Engine(sc_core::sc_module_name name, Scheduler& scheduler, EngineMode mode)

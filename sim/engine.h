@@ -47,6 +47,10 @@ class ProgramThread {
   /// Wakes the thread at time t (>= Scheduler::now()); never before the thread's local time.
   void unpark(Picos t);
 
+  /// Ends whatever the thread waits for, sync() included, at time t (>= Scheduler::now()): its clock goes back to t. Not for
+  /// the running thread.
+  void interrupt(Picos t);
+
   bool parked() const { return parked_; }
   bool finished() const { return finished_; }
   bool started() const { return started_; }
@@ -64,6 +68,7 @@ class ProgramThread {
   void main();
   void switch_out();
   static void resume(void* self, std::uint64_t);
+  void resume_at(Picos t);
 
   Engine& engine_;
   std::string name_;
@@ -73,6 +78,7 @@ class ProgramThread {
   Picos local_{0};
   bool parked_ = false, token_ = false, finished_ = false, started_ = false, waiting_ = false, skip_first_wait_ = false;
   Picos token_time_{0};
+  Picos resume_at_ = kNever;  ///< of the resumption that counts; interrupt() overtakes others
   const char* wait_reason_ = "";
 };
 

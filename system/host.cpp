@@ -46,6 +46,7 @@ kernel::Platform platform(memory::HostMemory& memory, sim::Engine& engine,
   p.neighbours = &neighbours;
   p.host = index;
   p.thread_number = static_cast<std::uint32_t>(index) * kThreadsPerHost;
+  p.removal_thread_number = p.thread_number + kThreadsPerHost - 1;
   return p;
 }
 
@@ -108,6 +109,14 @@ Host::Host(sc_core::sc_module_name name, sim::Context& context, sim::Engine& eng
 
 Host::~Host() = default;
 
+void Host::remove_device(bool surprise) {
+  if (surprise) {
+    endpoint_.remove();
+    hca_.remove();
+  }
+  kernel_.remove_device(surprise);
+}
+
 Process& Host::create_process() {
   const std::size_t n = processes_.size() + 1;  // arena 0 is the kernel's
   SIM_CHECK(n < kArenasPerHost, "too many processes on one host");
@@ -128,8 +137,16 @@ cpu::Thread& Host::create_thread(Process& process, std::size_t core_index, std::
                                  std::function<void()> body) {
   const auto number =
       static_cast<std::uint32_t>(index_) * kThreadsPerHost + 1 + static_cast<std::uint32_t>(threads_.size());
-  threads_.push_back(std::make_unique<cpu::Thread>(core(core_index), engine_, process.space, std::move(name), number,
-                                                   std::move(body)));
+  const auto program = [&process, run = std::move(body)] {
+    try {
+      run();
+    } catch (const cpu::Thread::Killed&) {
+      process.os.thread_died();
+    }
+  };
+  threads_.push_back(
+      std::make_unique<cpu::Thread>(core(core_index), engine_, process.space, std::move(name), number, program));
+  process.os.add_thread(*threads_.back());
   threads_.back()->process = static_cast<verbs::ProcessState*>(&process);
   if (process.os.owner().comm.empty())  // a process is called as its first thread
     process.os.set_owner({process.os.owner().pid, threads_.back()->name()});

@@ -53,6 +53,9 @@ class Host : public sc_core::sc_module {
   std::int32_t index() const { return index_; }
   const HostConfig& config() const { return config_; }
 
+  /// Takes the adapter away: by unbinding its driver, or by surprise, pulled out of its slot.
+  void remove_device(bool surprise);
+
   /// A new process of this host.
   Process& create_process();
   /// A program thread of `process` on core `core`; not started. Its number is unique in the simulation and does not depend

@@ -134,8 +134,17 @@ sim::Picos Programs::finished_at() const {
   return t;
 }
 
-// The life of one program.
 void Programs::body(std::size_t index) {
+  try {
+    life(index);
+  } catch (const cpu::Thread::Killed&) {
+    forget(index);
+    throw;
+  }
+}
+
+// The life of one program.
+void Programs::life(std::size_t index) {
   const std::string& name = names_[index];
   const ProgramConfig& config = scenario_.programs.at(name);
   ProgramRecord& record = *records_[index];
@@ -211,9 +220,9 @@ void Programs::watch_async_events(const std::string& name) {
 std::string Programs::note_async_event(StepObjects& objects, const ibv_async_event& e) {
   const void* object = object_of(e);
   const std::string name = object != nullptr ? objects.name_at(object) : "";
-  const std::string shown = object == nullptr                        ? "port " + std::to_string(e.element.port_num)
-                            : e.event_type == IBV_EVENT_DEVICE_FATAL ? "device"
-                                                                     : objects.program() + "." + name;
+  const std::string shown = e.event_type == IBV_EVENT_DEVICE_FATAL ? "device"
+                            : object == nullptr                    ? "port " + std::to_string(e.element.port_num)
+                                                                   : objects.program() + "." + name;
   async_events_.push_back(
       {cpu::current().now(), objects.host().config().name, std::string(sim::enum_name(e.event_type)), shown});
   return name;
@@ -222,8 +231,45 @@ std::string Programs::note_async_event(StepObjects& objects, const ibv_async_eve
 void Programs::leave() {
   Meeting& m = meetings_.at(kDone);
   --m.expected;
-  if (m.here == m.expected)
-    for (cpu::Thread* t : m.waiting) t->unpark(cpu::current().now());
+  release_if_complete(m);
+}
+
+void Programs::release_if_complete(Meeting& m) {
+  if (m.here != m.expected) return;
+  m.here = 0;
+  for (cpu::Thread* t : std::exchange(m.waiting, {})) t->unpark(cpu::current().now());
+}
+
+void Programs::forget(std::size_t index) {
+  cpu::Thread* const self = threads_[index];
+  ProgramRecord& record = *records_[index];
+  record.killed = true;
+  record.ended = self->now();
+  std::set<std::string> tags = meeting_tags(scenario_.programs.at(names_[index]));
+  if (!record.finished) tags.insert(kDone);  // else it has left, or is beyond
+  record.finished = true;
+  for (auto& [tag, m] : meetings_) {
+    m.here -= std::erase(m.waiting, self);
+    if (tags.contains(tag)) --m.expected;
+    if (tags.contains(tag)) release_if_complete(m);
+  }
+  for (auto& [name, label] : labels_) std::erase(label.waiting, self);
+}
+
+void Programs::kill(const std::string& program) {
+  cpu::current().sync();
+  of(program).process().os.kill();
+}
+
+void Programs::remove_device(Host& host, bool surprise) {
+  cpu::current().sync();
+  host.remove_device(surprise);
+}
+
+Host& Programs::host_named(const std::string& name, Host& fallback) {
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    if (scenario_.host_name(i) == name) return *hosts_[i];
+  return fallback;
 }
 
 void Programs::meet(const std::string& tag) {

@@ -52,6 +52,9 @@ class Programs : private ProgramsBoard {
   void meet(const std::string& tag) override;
   void set_label(const std::string& program, const std::string& label) override;
   bool wait_label(const std::string& label, std::uint64_t times, sim::Picos timeout) override;
+  void kill(const std::string& program) override;
+  void remove_device(Host& host, bool surprise) override;
+  Host& host_named(const std::string& name, Host& fallback) override;
   std::string note_async_event(StepObjects& objects, const ibv_async_event& e) override;
 
   void create_process(const std::string& name, const ProgramConfig& config, std::uint32_t flow);
@@ -61,6 +64,10 @@ class Programs : private ProgramsBoard {
   void watch_async_events(const std::string& name);
   /// A program that ends early: its end is not waited for.
   void leave();
+  /// A program that was killed: nobody waits for it any more, and it waits for nobody.
+  void forget(std::size_t index);
+  void life(std::size_t index);
+  static void release_if_complete(Meeting& meeting);
 
   const ScenarioConfig& scenario_;
   std::vector<std::unique_ptr<Host>>& hosts_;

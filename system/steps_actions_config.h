@@ -326,6 +326,20 @@ struct WaitStep {
   }
 };
 
+/// An adapter goes.
+struct RemoveDeviceStep {
+  std::string host;
+  bool surprise = false;
+  sim::Origin origin;
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    v("host", c.host, "whose adapter; empty = that of the program's host", kGiven);
+    v("surprise", c.surprise,
+      "it is pulled out of its slot; otherwise its driver is unbound, and takes it down by commands", kGiven);
+  }
+};
+
 struct CqAssert {
   Name cq;
   std::int32_t cqe = 0;

@@ -130,6 +130,7 @@ class Checker {
     if constexpr (std::same_as<T, QpConfig>) lax_ = !part.send_cq.empty() && !part.recv_cq.empty();
     T::fields(part, *this);
     if constexpr (std::same_as<T, SendWrConfig>) check_wr(part);
+    if constexpr (std::same_as<T, RemoveDeviceStep>) check_host(part.host);
     wait_ = wait;
     optional_ = optional;
     remote_ = remote;
@@ -146,6 +147,10 @@ class Checker {
       if (!n.empty()) label(n);
     } else if (key == "thread_of") {
       return;  // checked first
+    } else if (key == "kill") {
+      const ProgramConfig* const victim = process_owner(scenario_, n.text);
+      if (victim == nullptr) unknown(n, "", "program", program_names());
+      else if (victim == owner_) fail(n.origin, "", "is a program of this process; use \"exit\"");
     } else if (key == "to") {
       if (!n.empty() && process_owner(scenario_, n.text) == nullptr) unknown(n, "", "program", program_names());
     } else if (key == "peer") {
@@ -230,6 +235,12 @@ class Checker {
     collect_labels(program->second.steps, labels);
     if (std::ranges::find(labels, n.text.substr(dot + 1)) == labels.end())
       unknown({n.text.substr(dot + 1), n.origin}, "label", labels);
+  }
+
+  void check_host(const std::string& host) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < scenario_.hosts.size(); ++i) names.push_back(scenario_.host_name(i));
+    if (!host.empty() && std::ranges::find(names, host) == names.end()) unknown({host, origin_}, "host", names);
   }
 
   /// What an opcode needs beside its gather list.

@@ -54,6 +54,8 @@ struct StepConfig {
   std::optional<AssertStep> assertion;
   std::optional<LoopStep> loop;
   std::optional<bool> exit;
+  std::optional<Name> kill;
+  std::optional<RemoveDeviceStep> remove_device;
   std::uint64_t times = 1;
   Errno expect = Errno::success;
   std::string note;
@@ -102,6 +104,8 @@ struct StepConfig {
     v("assert", c.assertion, "check memory or what was granted", kGiven);
     v("loop", c.loop, "repeat steps", kGiven);
     v("exit", c.exit, "end the process without destroying anything", kGiven);
+    v("kill", c.kill, "SIGKILL for the process of this program, wherever its threads are", kGiven);
+    v("remove_device", c.remove_device, "take an adapter away under the programs that use it", kGiven);
   }
   template <class F>
   void check(F&& fail) const {

@@ -80,6 +80,9 @@ int StepsProgram::perform(const StepConfig& step) {
   if (step.mark) record_.marks[step.mark->text] = thread.now();
   if (step.store) store(*step.store);
   if (step.assertion) check(*step.assertion);
+  if (step.kill) board_.kill(step.kill->text);
+  if (step.remove_device)
+    board_.remove_device(board_.host_named(step.remove_device->host, objects_.host()), step.remove_device->surprise);
   if (step.exit) {
     objects_.process().os.exit();
     exited_ = true;

@@ -39,7 +39,7 @@ struct FailedStep {
 struct ProgramRecord {
   static constexpr std::size_t kMostListed = 100'000;  ///< completions kept one by one
   std::string name, host;
-  bool finished = false;
+  bool finished = false, killed = false;
   std::uint64_t steps = 0;  ///< done
   sim::Picos started{0}, ended{0};
   std::string at;  ///< path of the step under way
@@ -62,6 +62,11 @@ struct ProgramsBoard : StepObjects::Directory {
   virtual void set_label(const std::string& program, const std::string& label) = 0;
   /// Waits until the label has been set that often; false when `timeout` (0 = none) came first.
   virtual bool wait_label(const std::string& label, std::uint64_t times, sim::Picos timeout) = 0;
+  /// Kills the process of a program.
+  virtual void kill(const std::string& program) = 0;
+  /// Takes the adapter of a host away, without a wait for the end of that.
+  virtual void remove_device(Host& host, bool surprise) = 0;
+  virtual Host& host_named(const std::string& name, Host& fallback) = 0;
   /// Puts an event into the result; the name of its object.
   virtual std::string note_async_event(StepObjects& objects, const ibv_async_event& e) = 0;
 };

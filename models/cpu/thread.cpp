@@ -59,11 +59,14 @@ Thread::~Thread() {
 void Thread::start(sim::Picos t) { thread_.start(t); }
 
 void Thread::run(const std::function<void()>& body) {
+  ++in_kernel_;  // it is born there: one that is killed before it starts dies in its body
   leave_blocked();
+  --in_kernel_;
   asleep_ = sim::Picos{0};
   try {
     body();
     sync();  // the program ends at its own time
+  } catch (const Killed&) {
   } catch (...) {
     state_ = State::idle;
     throw;
@@ -186,7 +189,10 @@ void Thread::lock(SpinLock& l, bool wc) {
     next_waiter_ = nullptr;
     spin_from_ = thread_.now();
     thread_.set_wait_reason("spin lock");
-    while (l.owner != this) thread_.park();
+    while (l.owner != this) {
+      thread_.park();
+      die_if_killed();
+    }
     thread_.set_wait_reason("");
     sync();
   } else {

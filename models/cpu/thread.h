@@ -55,6 +55,16 @@ class Thread {
   /// Ends park() at time `at`, never before the thread's own time; an unpark() that comes first lets the next park() pass.
   void unpark(sim::Picos at);
 
+  // Signals
+  /// SIGKILL at time `at`: no further instruction of the program is executed. A thread that is in the kernel dies on its way
+  /// out; the kernel ends waits that may be interrupted. Dying unwinds the program's frames with a Killed.
+  void kill(sim::Picos at);
+  bool killed() const { return killed_; }
+  struct Killed {};
+  /// Around the kernel part of a system call.
+  void enter_kernel() { ++in_kernel_; }
+  void leave_kernel();
+
   // Memory of the thread's address space. dst/src are pointers into its arena. n <= 64 per call.
   /// Store through the store buffer; charges the core's store cost.
   void store(void* dst, const void* src, std::size_t n);
@@ -148,6 +158,7 @@ class Thread {
   std::uint64_t mmio_load(memory::Va at, unsigned size);
   void on_steal(sim::Picos start, sim::Picos d);
   void settle_steals();
+  void die_if_killed();
   void enter_blocked();
   void leave_blocked();
   static void on_write(void* self, std::uint64_t, sim::trace::Cause cause);
@@ -170,6 +181,8 @@ class Thread {
   sim::Picos token_time_{0};
   Thread* next_waiter_ = nullptr;  // in SpinLock's list
   sim::Picos spin_from_{0};        // when it began to spin for a lock
+  unsigned in_kernel_ = 0;
+  bool killed_ = false, dying_ = false;
 };
 
 /// The thread that executes now, as `current` in Linux. Only valid inside a program.

@@ -16,6 +16,31 @@ void Thread::sync() {
   if (!steals_.empty()) [[unlikely]]
     settle_steals();
   core_.memory().commit_pending();
+  die_if_killed();
+}
+
+void Thread::die_if_killed() {
+  if (!killed_ || dying_ || in_kernel_ != 0) [[likely]]
+    return;
+  dying_ = true;
+  thread_.set_wait_reason("");
+  throw Killed{};
+}
+
+void Thread::kill(sim::Picos at) {
+  if (killed_ || finished()) return;
+  killed_ = true;
+  if (in_kernel_ != 0) return;
+  state_ = State::running;
+  steals_.clear();
+  for (const memory::WatchId id : watches_) core_.memory().unwatch(id);
+  watches_.clear();
+  thread_.interrupt(at);
+}
+
+void Thread::leave_kernel() {
+  --in_kernel_;
+  die_if_killed();
 }
 
 // Kernel work that has started by now has kept the thread from getting here; the delay may let more of it start.
@@ -105,6 +130,7 @@ void Thread::park(const char* why) {
   enter_blocked();
   thread_.set_wait_reason(why);
   thread_.park();
+  die_if_killed();
   thread_.set_wait_reason("");
   leave_blocked();
 }
@@ -146,13 +172,17 @@ sim::trace::Cause Thread::wait_for_write(std::span<const Range> ranges, sim::Pic
   }
   thread_.set_wait_reason("");
   for (const memory::WatchId id : watches_) memory.unwatch(id);
+  watches_.clear();
   core_.trace().span(points::poll, poll_.cause, begin, begin, thread_.now(), memory::va_of(ranges.front().at).v);
   return poll_.cause;
 }
 
 void Thread::poll_until_hit() {
   state_ = State::polling;
-  while (!poll_.hit) thread_.park();
+  while (!poll_.hit) {
+    thread_.park();
+    die_if_killed();
+  }
   state_ = State::running;
   sync();
 }

@@ -42,7 +42,8 @@ struct Hca::Units {
         responder(device, dma, translation, completions, events, tx, receive_queue, engine, path + ".responder"),
         rx(device, qpc, path + ".rx"),
         scheduler(device, dma, requester, uar.blueflame(), path + ".scheduler"),
-        command(device, dma, translation, completions, events, uar, engine, qpc, shared_receive_queue) {
+        command(device, dma, translation, completions, events, uar, engine, qpc, shared_receive_queue),
+        lost(context.stats.counter(path + ".rx.lost")) {
     device.mac = identity.mac;
     device.max_mtu_code = identity.max_mtu_code;
     engine.bind(requester, responder);
@@ -75,6 +76,8 @@ struct Hca::Units {
   RxPort rx;
   SendScheduler scheduler;
   CommandUnit command;
+  sim::Counter& lost;  ///< packets for an adapter that was pulled out
+  bool removed = false;
 };
 
 Hca::Hca(sc_core::sc_module_name name, sim::Context& context, const HcaConfig& config, const HcaIdentity& identity,
@@ -111,7 +114,15 @@ std::uint64_t Hca::bar_read(std::uint64_t offset, unsigned size) {
 
 void Hca::completion(pcie::TlpPtr tlp) { units_->dma.completion(std::move(tlp)); }
 
-void Hca::receive(fabric::PacketPtr packet) { units_->rx.receive_from_wire(std::move(packet)); }
+void Hca::receive(fabric::PacketPtr packet) {
+  if (units_->removed) return units_->lost.add();
+  units_->rx.receive_from_wire(std::move(packet));
+}
+
+void Hca::remove() {
+  units_->removed = true;
+  units_->tx.remove();
+}
 
 void Hca::link_state(bool up) {
   units_->device.port_up = up;
@@ -130,6 +141,6 @@ Hca::Census Hca::census() const {
   return {d.qps.live(), d.cqs.live(), d.eqs.live(), d.mkeys.live(), d.pds.live(), d.srqs.live(), d.xrcds.live()};
 }
 
-Report Hca::report() const { return report_of(units_->device); }
+Report Hca::report() const { return units_->removed ? Report{} : report_of(units_->device); }
 
 }  // namespace hca

@@ -35,6 +35,9 @@ class Hca : public sc_core::sc_module, public pcie::DeviceFunction, public fabri
   void receive(fabric::PacketPtr packet) override;
   void link_state(bool up) override;
 
+  /// The adapter is pulled out: from now on it neither sends nor takes packets, and reports nothing.
+  void remove();
+
   /// Objects alive on the device, for the report at the end of a run.
   struct Census {
     std::size_t qps, cqs, eqs, mkeys, pds, srqs, xrcds;

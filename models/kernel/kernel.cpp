@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernel/trace_points.h"
+#include "kernel/uverbs/uverbs_device.h"
 #include "sim/check.h"
 
 namespace kernel {
@@ -26,6 +27,8 @@ Kernel::Kernel(sc_core::sc_module_name name, sim::Context& context, const Kernel
       commands_(context, config_, dma_, waiters_, platform.host),
       device_(std::make_unique<Device>(*this)),
       trace_(context, platform.host, "kernel", sim::trace::TrackKind::instant),
+      uverbs_(std::make_unique<UverbsClient>()),
+      rdma_(*this, trace_),
       alloc_failures_(context.rng("host" + std::to_string(platform.host) + ".kernel.event_alloc")) {
   SIM_CHECK(!platform_.cores.empty(), "a kernel needs a core");
   for (cpu::Core* core : platform_.cores) interrupt_contexts_.push_back(std::make_unique<InterruptContext>(*core));
@@ -104,16 +107,6 @@ void Kernel::remove_cq(Mlx5Cq& cq) {
   comp_eq(cq.comp_vector).tasklet().remove(cq.cqn);
 }
 
-std::shared_ptr<XrcDomain> Kernel::xrc_domain(std::uint64_t inode) const {
-  for (const auto& d : xrc_domains_)
-    if (d->inode == inode) return d;
-  return nullptr;
-}
-
-void Kernel::remove_xrc_domain(const XrcDomain& domain) {
-  std::erase_if(xrc_domains_, [&](const auto& d) { return d.get() == &domain; });
-}
-
 // Async events ------------------------------------------------------------------------------------------------------------
 
 void Kernel::async_event(const prm::Eqe& eqe, sim::trace::Cause cause) { deliver_async(eqe, cause); }
@@ -141,7 +134,9 @@ void Kernel::dispatch_async(const prm::Eqe& eqe, sim::trace::Cause cause) {
     if (it == srqs_.end()) return counter("unknown_srqn").add();
     tell(*it->second, type);
   };
-  const auto to_all = [&](ibv_event_type type, std::uint64_t port) { device_->dispatch_event(type, port, cause); };
+  const auto to_all = [&](ibv_event_type type, std::uint64_t port) {
+    if (device_ != nullptr) device_->dispatch_event(type, port, cause);
+  };
   switch (eqe.type) {
     case prm::kEventCqError: {
       Mlx5Cq* const cq = find_cq(prm::get(bytes, prm::kEqeCqErrCqn));
@@ -224,6 +219,7 @@ std::uint8_t Kernel::active_mtu() const {
 }
 
 int Kernel::add_address(const Gid& gid) {
+  if (!ready_) return -ENODEV;
   for (std::size_t i = 0; i < device_->gids.length(); ++i)
     if (device_->gids.usable(i) && device_->gids.at(i).gid == gid) return -EEXIST;
   const std::vector<std::uint32_t> added = device_->gids.add(gid);
@@ -233,6 +229,7 @@ int Kernel::add_address(const Gid& gid) {
 }
 
 int Kernel::remove_address(const Gid& gid) {
+  if (!ready_) return -ENODEV;
   const std::vector<std::uint32_t> removed = device_->gids.remove(gid);
   if (removed.empty()) return -EADDRNOTAVAIL;
   if (platform_.neighbours != nullptr) platform_.neighbours->remove(gid);
@@ -241,10 +238,15 @@ int Kernel::remove_address(const Gid& gid) {
 
 // The device gets the entries first; then everybody hears that the table has changed.
 int Kernel::tell_gids(const std::vector<std::uint32_t>& indices) {
+  if (!device_->try_get()) return -ENODEV;
+  int error = 0;
   for (const std::uint32_t i : indices) {
-    const int error = device_->ops.add_gid != nullptr ? device_->ops.add_gid(*device_, i, device_->gids.at(i)) : 0;
-    if (error != 0 && error != -EOPNOTSUPP) return error;
+    if (device_->ops.add_gid != nullptr) error = device_->ops.add_gid(*device_, i, device_->gids.at(i));
+    if (error != 0 && error != -EOPNOTSUPP) break;
+    error = 0;
   }
+  device_->put();
+  if (error != 0) return error;
   prm::Eqe change{};  // the network device's notifier uses the work queue of the events
   change.type = prm::kEventPortChange;
   change.sub_type = prm::kPortGuid;

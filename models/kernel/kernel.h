@@ -12,7 +12,7 @@
 #include "cpu/core.h"
 #include "cpu/thread.h"
 #include "iommu/iommu_prm.h"
-#include "kernel/core/device.h"
+#include "kernel/core/rdma_core.h"
 #include "kernel/dma_map.h"
 #include "kernel/kernel_config.h"
 #include "kernel/mlx5/command.h"
@@ -41,7 +41,8 @@ struct Platform {
   pcie::ConfigSpace* pci_config = nullptr;  ///< of the device's function; null: MSI-X is enabled already
   NeighbourTable* neighbours = nullptr;     ///< null: only addresses of this host resolve
   std::int32_t host = 0;
-  std::uint32_t thread_number = 0;  ///< of the kernel thread, unique in the simulation
+  std::uint32_t thread_number = 0;          ///< of the kernel thread, unique in the simulation
+  std::uint32_t removal_thread_number = 0;  ///< of the thread that takes the device down
 };
 
 /// What QUERY_HCA_CAP said.
@@ -59,8 +60,7 @@ struct DeviceCaps {
   Mac mac = 0;
 };
 
-/// Steps of ib_register_device() in their order (S-DEV-7).
-enum class RegistrationStep : std::uint8_t { name, query, caches, views, registered, clients, uevent };
+class UverbsClient;
 
 class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private EventClient {
  public:
@@ -76,7 +76,14 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   void on_ready(void (*fn)(void*), void* arg);
   /// Why the device could not be brought up; empty otherwise.
   const std::string& boot_error() const { return boot_error_; }
-  const std::vector<RegistrationStep>& registration() const { return registration_; }
+  /// Steps of the device's life so far.
+  const std::vector<RegistrationStep>& registration() const { return rdma_.steps(); }
+
+  /// The device is to go, from now on: the driver is unbound and takes it down by commands, or, with `surprise`, the driver
+  /// finds out that it is not there any more (DeviceConfig::removal_notice). Once; without effect unless ready().
+  void remove_device(bool surprise);
+  /// Everything of the device has been given back.
+  bool device_removed() const { return device_ == nullptr; }
 
   /// pcie::InterruptSink: `data` is the vector that the MSI-X table entry carries.
   void interrupt(std::uint64_t address, std::uint32_t data, sim::trace::Cause cause) override;
@@ -92,9 +99,12 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   CommandInterface& commands() { return commands_; }
   Waiters& waiters() { return waiters_; }
   const DeviceCaps& caps() const { return caps_; }
-  /// The RDMA device; it has a name and may be used from its registration on.
+  /// The RDMA device; it has a name and may be used from its registration on, until device_removed().
   Device& device() { return *device_; }
   const Device& device() const { return *device_; }
+  RdmaCore& rdma() { return rdma_; }
+  UverbsClient& uverbs() { return *uverbs_; }
+  const UverbsClient& uverbs() const { return *uverbs_; }
   std::uint32_t comp_vectors() const { return static_cast<std::uint32_t>(comp_eqs_.size()); }
   Eq& comp_eq(std::uint32_t vector) { return *comp_eqs_.at(vector); }
   Eq& async_eq() { return *async_eq_; }
@@ -106,7 +116,7 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   /// An atomic allocation that has no memory (kernel.interrupt.event_alloc_failures).
   bool atomic_alloc_fails();
   /// An address of the network device comes or goes, as `ip addr` asks: GID table, device, GID_CHANGE. 0, -EEXIST,
-  /// -EADDRNOTAVAIL, -ENOSPC (no entry free), or the device's error. From a thread.
+  /// -EADDRNOTAVAIL, -ENOSPC (no entry free), -ENODEV (the device is gone), or the device's error. From a thread.
   int add_address(const Gid& gid);
   int remove_address(const Gid& gid);
   std::uint8_t active_mtu() const;
@@ -127,10 +137,6 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   void remove_qp(const Qp& qp) { qps_.erase(qp.qpn); }
   void add_srq(Srq& srq) { srqs_[srq.srqn] = &srq; }
   void remove_srq(const Srq& srq) { srqs_.erase(srq.srqn); }
-  /// The XRC domain of a file; null if there is none.
-  std::shared_ptr<XrcDomain> xrc_domain(std::uint64_t inode) const;
-  void add_xrc_domain(std::shared_ptr<XrcDomain> domain) { xrc_domains_.push_back(std::move(domain)); }
-  void remove_xrc_domain(const XrcDomain& domain);
   RegularFiles& files() { return files_; }
 
  private:
@@ -144,9 +150,11 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   unsigned core_of_vector(unsigned comp_vector) const;
   void enable_msix();
   void program_msix(std::uint16_t vector, unsigned core);
-  int fill_gids();
   int tell_gids(const std::vector<std::uint32_t>& indices);
-  int register_device();
+  void take_down();
+  static void on_removal_notice(void* self, std::uint64_t);
+  void release_eq(std::unique_ptr<Eq>& eq);
+  void release_memory();
 
   bool completion_event(std::uint32_t cqn) override;
   void completion_handler(std::uint32_t cqn, sim::trace::Cause cause, const EventTimes& times) override;
@@ -170,14 +178,18 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   std::vector<std::unique_ptr<Eq>> comp_eqs_;
   std::vector<Eq*> by_vector_;
   memory::Va bar_head_{}, uar_map_{};
+  std::uint32_t uar_ = 0;  // the kernel's own page
   std::vector<DmaBuffer> icm_;
   std::unique_ptr<Device> device_;
-  std::vector<Mlx5Cq*> cqs_;                             // by CQN
-  std::map<std::uint32_t, Qp*> qps_;                     // by QPN
-  std::map<std::uint32_t, Srq*> srqs_;                   // by SRQN
-  std::vector<std::shared_ptr<XrcDomain>> xrc_domains_;  // those of files
+  std::vector<Mlx5Cq*> cqs_;            // by CQN
+  std::map<std::uint32_t, Qp*> qps_;    // by QPN
+  std::map<std::uint32_t, Srq*> srqs_;  // by SRQN
   RegularFiles files_;
   sim::trace::Source trace_;
+  std::unique_ptr<UverbsClient> uverbs_;
+  RdmaCore rdma_;
+  std::unique_ptr<cpu::Thread> removal_thread_;
+  bool removing_ = false, surprise_ = false;
   sim::Semaphore async_order_{1};
   sim::Rng alloc_failures_;
   std::uint8_t key_variant_ = 0;
@@ -185,7 +197,6 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   bool ready_ = false;
   sim::Picos ready_at_{0};
   std::vector<std::pair<void (*)(void*), void*>> on_ready_;
-  std::vector<RegistrationStep> registration_;
   std::string boot_error_;
 };
 

@@ -185,6 +185,45 @@ struct DriverConfig {
   }
 };
 
+/// How the driver learns that its device has gone without a word.
+enum class RemovalNotice : std::uint8_t { hotplug, health_poll };
+
+}  // namespace kernel
+
+template <>
+struct sim::EnumNames<kernel::RemovalNotice> {
+  static constexpr std::array<std::pair<kernel::RemovalNotice, std::string_view>, 2> values{
+      {{kernel::RemovalNotice::hotplug, "hotplug"}, {kernel::RemovalNotice::health_poll, "health_poll"}}};
+};
+
+namespace kernel {
+
+/// Registration of the RDMA device, and its end.
+struct DeviceConfig {
+  sim::Picos views{0};
+  sim::Picos client_attach{0};
+  sim::Picos uevent{0};
+  RemovalNotice removal_notice = RemovalNotice::hotplug;
+  sim::Picos hotplug_delay{100'000'000};
+  sim::Picos health_poll_interval{2'000'000'000'000};
+
+  template <class Self, class V>
+  static void fields(Self& c, V&& v) {
+    const auto start = sim::assumed("start-up is outside of what is measured");
+    v("views", c.views, "creating the directories of a device in sysfs at its registration", start);
+    v("client_attach", c.client_attach, "a client of the RDMA core, such as uverbs, takes up a device", start);
+    v("uevent", c.uevent, "from the end of the registration to the ADD event, from which on programs see the device",
+      start);
+    v("removal_notice", c.removal_notice,
+      "how the driver learns that its device was pulled out: the interrupt of the hot-plug slot, or its health poll",
+      sim::assumed("a slot that reports a lost link"));
+    v("hotplug_delay", c.hotplug_delay, "from the loss of the device to the driver's removal by the hot-plug slot",
+      sim::assumed("interrupt and debounce of the slot driver"));
+    v("health_poll_interval", c.health_poll_interval, "time between two reads of the health register of the device",
+      sim::spec("mlx5 driver: 2 s"), sim::Range{1, 1e18});
+  }
+};
+
 struct NetdevConfig {
   sim::Bytes mtu{9000};
   std::string ipv4;
@@ -207,6 +246,7 @@ struct KernelConfig {
   InterruptConfig interrupt;
   SyscallConfig syscall;
   DriverConfig driver;
+  DeviceConfig device;
   NetdevConfig netdev;
 
   template <class Self, class V>
@@ -215,6 +255,7 @@ struct KernelConfig {
     v("interrupt", c.interrupt, "interrupt handler, tasklet, event delivery and wake-up", part);
     v("syscall", c.syscall, "system calls", part);
     v("driver", c.driver, "memory management, device commands and event queues", part);
+    v("device", c.device, "registration and removal of the RDMA device", part);
     v("netdev", c.netdev, "Ethernet device below the RDMA device", part);
   }
 };

@@ -12,6 +12,7 @@
 
 #include "cpu/core.h"
 #include "kernel/sysfs.h"
+#include "kernel/uverbs/uverbs_device.h"
 
 namespace kernel {
 
@@ -19,8 +20,16 @@ Process::Process(Kernel& kernel, memory::AddressSpace& space) : kernel_(kernel),
 
 Process::~Process() = default;
 
-void Process::enter() { cpu::current().compute(kernel_.config().syscall.entry); }
-void Process::leave() { cpu::current().compute(kernel_.config().syscall.exit); }
+void Process::enter() {
+  cpu::current().enter_kernel();
+  cpu::current().compute(kernel_.config().syscall.entry);
+}
+
+// A thread that was killed meanwhile does not come back from here.
+void Process::leave() {
+  cpu::current().compute(kernel_.config().syscall.exit);
+  cpu::current().leave_kernel();
+}
 
 Process::File* Process::find(int fd) {
   const auto i = static_cast<std::size_t>(fd - kFirst);
@@ -72,16 +81,15 @@ int Process::open(std::string_view path, int flags) {
   cpu::current().compute(kernel_.config().syscall.file_open);
   cpu::current().sync();
   int result = -ENOENT;
-  if (path == "/dev/infiniband/uverbs0" && kernel_.ready()) {
-    if ((flags & O_ACCMODE) != O_RDWR) result = -EACCES;
-    else if ((result = take_descriptor()) >= 0) {
-      File& f = files_[static_cast<std::size_t>(result - kFirst)];
-      f = {std::make_shared<UverbsFile>(kernel_.device(), space_, static_cast<DescriptorTable&>(*this)),
-           nullptr,
-           nullptr,
-           0,
-           (flags & O_NONBLOCK) != 0,
-           false};
+  constexpr std::string_view kNodes = "/dev/infiniband/";
+  if (path.starts_with(kNodes) && kernel_.ready()) {
+    if ((flags & O_ACCMODE) != O_RDWR) {
+      result = -EACCES;
+    } else if (auto file =
+                   kernel_.uverbs().open(path.substr(kNodes.size()), space_, static_cast<DescriptorTable&>(*this));
+               file != nullptr && (result = take_descriptor()) >= 0) {
+      files_[static_cast<std::size_t>(result - kFirst)] = {std::move(file), nullptr, 0, (flags & O_NONBLOCK) != 0,
+                                                           false};
     }
   } else if (!path.starts_with("/dev/") && !path.starts_with("/sys/")) {
     const long inode = kernel_.files().open(path, flags);
@@ -110,8 +118,28 @@ int Process::close(int fd) {
 void Process::exit() {
   for (std::size_t i = 0; i < files_.size(); ++i)
     if (files_[i].used()) close(static_cast<int>(i) + kFirst);
-  for (const memory::Va at : mappings_) space_.unmap_mmio(at);
+  for (const Mapping& m : mappings_) space_.unmap_mmio(m.at);
   mappings_.clear();
+}
+
+void Process::disconnect_mappings(const UverbsFile& file) {
+  for (const Mapping& m : mappings_)
+    if (m.file == &file) space_.disconnect_mmio(m.at);
+}
+
+void Process::kill() {
+  const sim::Picos now = kernel_.context().now();
+  for (cpu::Thread* t : threads_) {
+    if (t->finished() || t->killed()) continue;
+    ++dying_;
+    Waiter& w = kernel_.waiters().of(*t);
+    t->kill(now);
+    if (w.interruptible) w.wake(now);
+  }
+}
+
+void Process::thread_died() {
+  if (--dying_ == 0) exit();
 }
 
 long Process::write(int fd, const void* data, std::size_t n) {
@@ -134,7 +162,10 @@ long Process::read(int fd, void* data, std::size_t n) {
   } else if (f != nullptr) {
     const std::shared_ptr<EventFile> file = f->events;
     result = file->read(kernel_.waiters().current(), data, n, f->nonblock);
-    if (result >= 0) return result;  // the file has charged the way out, and accounted for it
+    if (result >= 0) {  // the file has charged the way out, and accounted for it
+      cpu::current().leave_kernel();
+      return result;
+    }
   }
   leave();
   return result;
@@ -143,11 +174,12 @@ long Process::read(int fd, void* data, std::size_t n) {
 long Process::mmap(int fd, std::size_t length, std::uint64_t offset) {
   enter();
   long result = -EBADF;
+  std::shared_ptr<UverbsFile> file;
   if (File* f = find(fd); f != nullptr) {
-    const std::shared_ptr<UverbsFile> file = f->uverbs;
+    file = f->uverbs;
     result = file != nullptr ? file->map(length, offset) : -ENODEV;
   }
-  if (result > 0) mappings_.push_back({static_cast<std::uint64_t>(result)});
+  if (result > 0) mappings_.push_back({{static_cast<std::uint64_t>(result)}, file.get()});
   leave();
   return result;
 }
@@ -155,7 +187,7 @@ long Process::mmap(int fd, std::size_t length, std::uint64_t offset) {
 int Process::munmap(memory::Va at, std::size_t length) {
   enter();
   int result = -EINVAL;
-  if (const auto it = std::find(mappings_.begin(), mappings_.end(), at);
+  if (const auto it = std::find_if(mappings_.begin(), mappings_.end(), [&](const Mapping& m) { return m.at == at; });
       it != mappings_.end() && length == memory::kPageSize) {
     cpu::current().compute(kernel_.config().syscall.map_page);
     space_.unmap_mmio(at);

@@ -36,6 +36,13 @@ class Process final : public Syscalls, private DescriptorTable {
   /// The process ends: all its files are closed, as the kernel does on exit. From a thread of the process.
   void exit();
   int open_files() const;
+  /// A thread of the process, for kill().
+  void add_thread(cpu::Thread& thread) { threads_.push_back(&thread); }
+  /// SIGKILL, now: no thread of the process runs any more of its program; calls that wait for events are interrupted, others
+  /// end first. The last thread to die closes the files. From outside the process.
+  void kill();
+  /// The end of a killed thread, called on it.
+  void thread_died();
   /// Number and name that listings show.
   void set_owner(ResourceOwner owner) { owner_ = std::move(owner); }
   const ResourceOwner& owner() const override { return owner_; }
@@ -52,12 +59,17 @@ class Process final : public Syscalls, private DescriptorTable {
     bool readable() const { return (events != nullptr && events->readable()) || (epoll != nullptr && epoll->ready()); }
     bool used() const { return uverbs != nullptr || events != nullptr || epoll != nullptr || inode != 0; }
   };
+  struct Mapping {
+    memory::Va at;
+    const UverbsFile* file;
+  };
   static constexpr int kFirst = 3, kMost = 1024;
 
   int install(std::shared_ptr<EventFile> file, bool async) override;
   void uninstall(int fd) override;
   std::shared_ptr<EventFile> channel(int fd) override;
   long inode(int fd) override;
+  void disconnect_mappings(const UverbsFile& file) override;
   int take_descriptor();
   File* find(int fd);
   void enter();
@@ -72,7 +84,9 @@ class Process final : public Syscalls, private DescriptorTable {
   memory::AddressSpace& space_;
   std::vector<File> files_;  // by descriptor - kFirst
   ResourceOwner owner_;
-  std::vector<memory::Va> mappings_;  // device pages mapped by mmap()
+  std::vector<Mapping> mappings_;  // device pages mapped by mmap()
+  std::vector<cpu::Thread*> threads_;
+  unsigned dying_ = 0;  // killed threads that have not reached their end
 };
 
 template <class Ready, class Enlist>
@@ -88,7 +102,8 @@ void Process::wait_until(sim::Picos timeout, sim::Picos scan, Ready&& ready, Enl
     self.announce();
     enlist(self);
     if (deadline != sim::kNever) kernel_.context().scheduler.at(deadline, &Process::on_timeout, &self, self.generation);
-    self.block(deadline == sim::kNever ? forever : limited);
+    self.block(deadline == sim::kNever ? forever : limited, true);
+    if (t.killed()) return;
   }
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes as the RDMA core and mlx5_ib print them. An unregistered device has none (S-DEV-7); reading an empty entry of
+// Attributes as the RDMA core and mlx5_ib print them. A device has them from the creation of its views to their removal (S-DEV-7); reading an empty entry of
 // the GID table gives zeros, reading its type or network device fails. Source: ib_core sysfs.c, ib_uverbs, mlx5_ib.
 #include "kernel/sysfs.h"
 
 #include <cstdio>
 
 #include "kernel/kernel.h"
+#include "kernel/uverbs/uverbs_device.h"
 
 namespace kernel {
 
@@ -36,8 +37,8 @@ void add_port(const Kernel& kernel, const std::string& dir, std::map<std::string
   put("lid_mask_count", "0");
   put("cap_mask", "0x00010000");
   put("rate", "100 Gb/sec (4X EDR)");
-  for (std::uint32_t i = 0; i < kernel.config().netdev.pkey_table_length; ++i)
-    put("pkeys/" + std::to_string(i), "0xffff");
+  for (std::size_t i = 0; i < kernel.device().pkeys.size(); ++i)
+    put("pkeys/" + std::to_string(i), print("0x%04x", kernel.device().pkeys[i]));
   for (std::size_t i = 0; i < kernel.device().gids.length(); ++i) {
     const GidEntry& e = kernel.device().gids.at(i);
     const std::string index = std::to_string(i);
@@ -52,26 +53,31 @@ void add_port(const Kernel& kernel, const std::string& dir, std::map<std::string
 
 std::map<std::string, std::string> sysfs_attributes(const Kernel& kernel) {
   std::map<std::string, std::string> out;
-  if (!kernel.ready()) return out;
+  const std::string uv = "class/infiniband_verbs/";
+  out[uv + "abi_version"] = "6\n";  // of the module, device or not
+  if (kernel.device_removed() || !kernel.device().visible()) return out;
   const DeviceCaps& caps = kernel.caps();
-  const std::string ib = "class/infiniband/mlx5_0/", uv = "class/infiniband_verbs/";
+  const Device& device = kernel.device();
+  const std::string ib = "class/infiniband/" + device.name + "/";
   const std::string modalias = print("pci:v000015B3d%08Xsv000015B3sd00000008bc02sc00i00", caps.vendor_part_id);
   out[ib + "node_type"] = "1: CA\n";
   out[ib + "node_guid"] = guid(caps.node_guid) + "\n";
   out[ib + "sys_image_guid"] = guid(caps.node_guid) + "\n";
   out[ib + "fw_ver"] = print("%u.%u.%04u\n", caps.fw_major, caps.fw_minor, caps.fw_sub);
-  out[ib + "node_desc"] = "rdmasim mlx5_0\n";
+  out[ib + "node_desc"] = "rdmasim " + device.name + "\n";
   out[ib + "hca_type"] = print("MT%u\n", caps.vendor_part_id);
   out[ib + "hw_rev"] = "0\n";
   out[ib + "board_id"] = "MT_0000000008\n";
   out[ib + "device/modalias"] = modalias + "\n";
   for (std::uint32_t port = 1; port <= caps.num_ports; ++port)
     add_port(kernel, ib + "ports/" + std::to_string(port) + "/", out);
-  out[uv + "abi_version"] = "6\n";
-  out[uv + "uverbs0/dev"] = "231:192\n";
-  out[uv + "uverbs0/ibdev"] = "mlx5_0\n";
-  out[uv + "uverbs0/abi_version"] = "1\n";
-  out[uv + "uverbs0/device/modalias"] = modalias + "\n";
+  for (const auto& node : kernel.uverbs().devices()) {
+    const std::string dir = uv + node->name + "/";
+    out[dir + "dev"] = print("231:%u\n", 192 + node->device->index);
+    out[dir + "ibdev"] = node->device->name + "\n";
+    out[dir + "abi_version"] = "1\n";
+    out[dir + "device/modalias"] = modalias + "\n";
+  }
   return out;
 }
 

@@ -16,6 +16,7 @@ namespace kernel {
 struct Waiter {
   cpu::Thread* thread = nullptr;
   bool waiting = false;
+  bool interruptible = false;    ///< a signal ends this wait
   std::uint64_t generation = 0;  ///< counts waits; tells a late timer that its wait is over
 
   /// Announces a wait; from here on wake() counts. Callers announce, enlist, and then block().
@@ -23,8 +24,13 @@ struct Waiter {
     waiting = true;
     ++generation;
   }
-  /// Blocks until wake(); returns at once if that came since announce().
-  void block(const char* why) { thread->park(why); }
+  /// Blocks until wake(); returns at once if that came since announce(). A wait for events is interruptible: it also ends
+  /// when the thread is killed.
+  void block(const char* why, bool by_signal = false) {
+    interruptible = by_signal;
+    if (!by_signal || !thread->killed()) thread->park(why);
+    interruptible = false;
+  }
   bool wake(sim::Picos at) {
     if (!waiting) return false;
     waiting = false;

@@ -23,6 +23,7 @@ constexpr std::array<std::uint32_t, 24> kSlots{16,  32,  48,  64,  80,  96,  112
 constexpr std::uint64_t kBlockPages = 4;
 constexpr std::uint64_t kMmioOffset = 1ULL << 44;  // MMIO mappings lie 16 TiB above the arena
 constexpr std::uint64_t kMmioSize = 1ULL << 32;
+constexpr std::uint64_t kNoDevice = 0xff00'0000'0000'0000ULL;  // bus address that no device claims
 
 void* map_at(std::uint64_t at, std::uint64_t size, int protection) {
   void* const want = reinterpret_cast<void*>(at);
@@ -245,6 +246,13 @@ Va AddressSpace::map_mmio(Phys bus, std::uint64_t size, MemoryType type) {
   for (std::uint64_t i = 0; i < count; ++i)
     mmio_[first + i] = {bus.v + (i << kPageShift), i == 0 ? count : 0, type, true};
   return {mmio_base_ + (first << kPageShift)};
+}
+
+void AddressSpace::disconnect_mmio(Va va) {
+  const std::uint64_t first = (va.v - mmio_base_) >> kPageShift;
+  SIM_CHECK(va.v >= mmio_base_ && first < mmio_.size() && mmio_[first].run != 0,
+            "a device window that is not mapped cannot lose its device");
+  for (std::uint64_t i = 0; i < mmio_[first].run; ++i) mmio_[first + i].bus = kNoDevice + (i << kPageShift);
 }
 
 void AddressSpace::unmap_mmio(Va va) {

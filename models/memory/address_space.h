@@ -49,6 +49,8 @@ class AddressSpace {
   /// backed by bytes: a plain C++ access to it faults, only Thread::mmio_* may touch it.
   Va map_mmio(Phys bus, std::uint64_t size, MemoryType type);
   void unmap_mmio(Va va);
+  /// The mapping stays, but no device answers behind it any more: stores vanish, loads give all ones.
+  void disconnect_mmio(Va va);
 
   /// Pins the pages of [va, va+len) and returns their frames in order; empty if any page is unmapped or MMIO. Pins nest.
   std::optional<std::vector<Phys>> pin(Va va, std::uint64_t len);

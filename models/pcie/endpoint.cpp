@@ -8,6 +8,10 @@
 
 namespace pcie {
 
+namespace {
+constexpr sim::Picos kRefusal{100'000};  // inside a device that is gone: nobody sees when
+}
+
 Endpoint::Endpoint(sc_core::sc_module_name name, sim::Context& context, const PcieConfig& config,
                    const BarLayout& layout, std::int32_t host, const std::string& path)
     : sc_module(name),
@@ -20,12 +24,28 @@ Endpoint::Endpoint(sc_core::sc_module_name name, sim::Context& context, const Pc
       unexpected_(context.stats.counter(path + ".endpoint.unexpected")),
       unsupported_(context.stats.counter(path + ".endpoint.unsupported")),
       msix_sent_(context.stats.counter(path + ".endpoint.msix")),
-      msix_held_(context.stats.counter(path + ".endpoint.msix_masked")) {}
+      msix_held_(context.stats.counter(path + ".endpoint.msix_masked")),
+      lost_(context.stats.counter(path + ".endpoint.lost")) {}
 
 void Endpoint::send(TlpPtr tlp) {
   tlp->requester = config_.bdf;
+  if (removed_) return lose(std::move(tlp));
   up->receive(std::move(tlp));
 }
+
+// Nothing of a removed device reaches the host. Its reads come back as unsupported, so that no unit of it waits for ever.
+void Endpoint::lose(TlpPtr tlp) {
+  lost_.add();
+  if (tlp->type != TlpType::MRd) return;
+  tlp->type = TlpType::Cpl;
+  tlp->status = CplStatus::UR;
+  tlp->length = 0;
+  tlp->last_completion = true;
+  refused_.push_back(std::move(tlp));
+  context_.scheduler.after<&Endpoint::return_refused>(kRefusal, this);
+}
+
+void Endpoint::return_refused() { function->completion(refused_.pop_front()); }
 
 void Endpoint::raise_msix(std::uint16_t vector, sim::trace::Cause cause) {
   const auto message = msix_.raise(vector);
@@ -41,13 +61,14 @@ void Endpoint::raise_msix(std::uint16_t vector, sim::trace::Cause cause) {
 }
 
 void Endpoint::receive(TlpPtr tlp) {
+  if (removed_ && tlp->type == TlpType::MWr) return lost_.add();
   if (tlp->type == TlpType::Cpl || tlp->type == TlpType::CplD) {
     if (tlp->requester != config_.bdf) return unexpected_.add();
     function->completion(std::move(tlp));
     return;
   }
   const std::uint64_t offset = tlp->address - layout_.bar0.v;
-  const bool mine = offset < layout_.size.n && tlp->length <= layout_.size.n - offset;
+  const bool mine = !removed_ && offset < layout_.size.n && tlp->length <= layout_.size.n - offset;
   if (tlp->type == TlpType::MWr && mine) return register_write(offset, std::move(tlp));
   if (tlp->type == TlpType::MRd && mine && tlp->length >= 1 && tlp->length <= 8)
     return register_read(offset, std::move(tlp));

@@ -72,6 +72,11 @@ class Endpoint final : public sc_core::sc_module, public EndpointPort, public Tl
   std::uint16_t msix_control() const override { return msix_.control(); }
   void set_msix_control(std::uint16_t value) override;
 
+  /// The device is pulled out of its slot: what it sends is lost, stores to it vanish and loads from it are answered as by
+  /// an empty slot. Its own requests end as unsupported, so that its units come to rest.
+  void remove() { removed_ = true; }
+  bool removed() const { return removed_; }
+
   const MsixTable& msix() const { return msix_; }
   const BarLayout& layout() const { return layout_; }
 
@@ -86,6 +91,8 @@ class Endpoint final : public sc_core::sc_module, public EndpointPort, public Tl
   std::uint64_t register_value(std::uint64_t offset, unsigned size);
   void answer(TlpPtr tlp);
   void send_answer();
+  void lose(TlpPtr tlp);
+  void return_refused();
   bool in_table(std::uint64_t offset) const { return offset - layout_.msix_table < msix_.size(); }
   bool in_pba(std::uint64_t offset) const { return offset - layout_.msix_pba < msix_.pba_size(); }
 
@@ -95,11 +102,14 @@ class Endpoint final : public sc_core::sc_module, public EndpointPort, public Tl
   sim::Pool<Tlp>& tlps_;
   MsixTable msix_;
   sim::Ring<Answer> answers_;
+  sim::Ring<TlpPtr> refused_;  ///< reads of a removed device
   sim::trace::Source trace_;
   sim::Counter& unexpected_;
   sim::Counter& unsupported_;
   sim::Counter& msix_sent_;
   sim::Counter& msix_held_;
+  sim::Counter& lost_;
+  bool removed_ = false;
 };
 
 }  // namespace pcie

@@ -32,6 +32,7 @@ void FakeDevice::dma_read(memory::Iova at, void* data, std::size_t n) {
 
 void FakeDevice::mmio_write(memory::Phys bus, std::span<const std::byte> bytes, sim::trace::Cause) {
   const std::uint64_t offset = bus.v - kBar0;
+  if (removed || offset >= prm::kBarSize) return;
   std::uint32_t word = 0;
   std::memcpy(&word, bytes.data(), std::min<std::size_t>(4, bytes.size()));
   if (offset >= prm::kMsixTable && offset < prm::kMsixTable + prm::kMsixVectors * 16) {
@@ -122,6 +123,7 @@ void FakeDevice::post_async(std::uint8_t type, std::uint32_t number) {
 
 void FakeDevice::execute(std::uint64_t slot) {
   --in_flight;
+  if (removed) return;
   prm::CmdEntry entry;
   const memory::Iova at = queue_ + slot * sizeof entry;
   dma_read(at, &entry, sizeof entry);
@@ -254,15 +256,28 @@ std::uint8_t FakeDevice::run(std::vector<std::byte>& in, std::vector<std::byte>&
   const auto erased = [](std::size_t n) { return n != 0 ? std::uint8_t{prm::kCmdOk} : std::uint8_t{prm::kCmdBadRes}; };
   switch (opcode) {
     case prm::kEnableHca:
+    case prm::kDisableHca:
+      enabled = opcode == prm::kEnableHca;
+      return prm::kCmdOk;
+    case prm::kInitHca:
+    case prm::kTeardownHca:
+      initialised = opcode == prm::kInitHca;
+      return prm::kCmdOk;
     case prm::kQueryIssi:
     case prm::kSetIssi:
-    case prm::kInitHca:
     case prm::kModifyCq:
       return prm::kCmdOk;
     case prm::kQueryPages:
       prm::set(out.data(), prm::kPagesOutCount, icm_wanted);
       return prm::kCmdOk;
     case prm::kManagePages:
+      if (prm::get(in.data(), prm::kInOpMod) == prm::kManagePagesTake) {
+        std::uint32_t n = 0;
+        for (; n < prm::get(in.data(), prm::kPagesInCount) && !icm_pages.empty(); ++n, icm_pages.pop_back())
+          prm::set64(out.data(), prm::kPagesInPas + std::size_t{n} * 8, icm_pages.back());
+        prm::set(out.data(), prm::kPagesOutCount, n);
+        return prm::kCmdOk;
+      }
       for (const std::uint64_t page : page_list(in, prm::kPagesInPas)) icm_pages.push_back(page);
       return prm::kCmdOk;
     case prm::kQueryHcaCap:
@@ -296,6 +311,8 @@ std::uint8_t FakeDevice::run(std::vector<std::byte>& in, std::vector<std::byte>&
       prm::set(out.data(), prm::kOutEqn, next_eqn_++);
       return prm::kCmdOk;
     }
+    case prm::kDestroyEq:
+      return erased(eqs.erase(prm::get(in.data(), prm::kInEqn)));
     case prm::kCreateCq:
       cqs[next_cqn_] = context_of(prm::kCqcOffset, prm::kCqcSize);
       return give(next_cqn_++);

@@ -95,6 +95,9 @@ class FakeDevice : public pcie::MmioPort {
   std::uint32_t comp_vectors = 4;
   sim::Picos command_time{sim::Picos{5'000'000}};
   bool moderation = true;
+  bool removed = false;  // pulled out: loads give all ones, nothing else happens
+  bool initialised = false, enabled = false;
+  std::uint32_t msix_mask(std::uint32_t vector) const { return msix_[vector * 4 + 3]; }
   std::uint64_t dma_faults = 0;
   unsigned in_flight = 0, most_in_flight = 0;
 

@@ -104,7 +104,7 @@ void TxPort::pump() {
     bytes_.add(p.packet->frame_length());
     if (p.loopback) {
       turn_round(std::move(p.packet));
-    } else {
+    } else if (!removed_) {
       copy_multicast(*p.packet);
       port_->send(std::move(p.packet));
     }

@@ -33,6 +33,9 @@ class TxPort {
     loopback_ = &sink;
   }
 
+  /// The port is gone: packets vanish.
+  void remove() { removed_ = true; }
+
   /// Credits for payload bytes in the device.
   sim::Semaphore& buffer() { return buffer_; }
   /// A packet for `queue` of `qp`; fill headers, payload length and cause, then submit().
@@ -84,6 +87,7 @@ class TxPort {
   sim::Ring<InPipeline> pipeline_;
   wire::Mac own_mac_{};
   fabric::PacketSink* loopback_ = nullptr;
+  bool removed_ = false;
   sim::Ring<Turning> turning_;
   sim::Picos pump_at_ = sim::kNever;
   sim::Ring<Leaving> leaving_;  // in order of time

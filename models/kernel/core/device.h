@@ -12,6 +12,7 @@
 #include "kernel/core/gid_table.h"
 #include "kernel/core/objects.h"
 #include "kernel/core/udata.h"
+#include "kernel/wait.h"
 
 namespace kernel {
 
@@ -94,8 +95,21 @@ struct DeviceOps {
   static void for_each_slot(F&& fn);
 };
 
-/// The state of a device in its life (S-DEV-7, S-DEV-8).
-enum class DeviceState : std::uint8_t { allocated, registered, unregistering, unregistered };
+/// Steps of a device's life in their order: registration (S-DEV-7), then unregistration (S-DEV-8).
+enum class RegistrationStep : std::uint8_t {
+  name,
+  query,
+  caches,
+  views,
+  registered,
+  clients,
+  uevent,
+  unmarked,
+  clients_detached,
+  unreferenced,
+  views_removed,
+  torn_down,
+};
 
 /// A port event or an event of the whole device, for the contexts of all processes and for kernel consumers.
 using DeviceEventHandler = void (*)(void* arg, ibv_event_type type, std::uint64_t port, sim::trace::Cause cause);
@@ -114,10 +128,29 @@ class Device {
 
   Kernel& kernel;  ///< of the host
   DeviceOps ops;
-  std::string name;         ///< "mlx5_0"; empty until registration begins
-  std::uint32_t index = 0;  ///< from 0, over all devices of the host
-  DeviceAttr attr;          ///< as queried at registration
-  GidTable gids;            ///< of port 1
+  std::string name;                  ///< "mlx5_0"; empty until registration begins
+  std::uint32_t index = 0;           ///< from 0, over all devices of the host
+  DeviceAttr attr;                   ///< as queried at registration
+  GidTable gids;                     ///< of port 1
+  std::vector<std::uint16_t> pkeys;  ///< of port 1
+
+  // Registration state. References keep the device registered; its memory is the driver's.
+  bool registered() const { return registered_; }
+  /// Takes a reference. False when the device is not registered (any more).
+  bool try_get() {
+    if (registered_) ++references_;
+    return registered_;
+  }
+  void put();
+  /// Sets the mark, with the base reference; clears it and gives the base reference back.
+  void enable();
+  void disable();
+  /// Blocks until the last reference is given back.
+  void wait_unreferenced(Waiter& self);
+  /// Its sysfs directories exist.
+  bool visible() const { return visible_; }
+  void show_views() { visible_ = true; }
+  void hide_views() { visible_ = false; }
 
   // Live objects, in the order of their creation.
   void track(Object& object) { objects_.at(static_cast<std::size_t>(object.type)).push_back(&object); }
@@ -139,6 +172,9 @@ class Device {
   std::vector<Ucontext*> contexts_;
   std::vector<std::pair<DeviceEventHandler, void*>> handlers_;
   std::uint32_t last_context_number_ = 0;
+  std::uint32_t references_ = 0;
+  bool registered_ = false, visible_ = false;
+  Waiter* unregistering_ = nullptr;
 };
 
 template <class F>

@@ -94,6 +94,7 @@ void add(Resources& all, const Object& o, const QpContextReader& read) {
 
 Resources list_resources(const Kernel& kernel, const QpContextReader& read) {
   Resources all;
+  if (kernel.device_removed()) return all;
   const Device& device = kernel.device();
   all.device = device.name;
   for (const Ucontext* context : device.contexts()) all.ctx.push_back({context->number, *context->owner});

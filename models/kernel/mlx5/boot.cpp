@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bringing the device up, in the order of mlx5_core's probe: command interface, ENABLE_HCA, ISSI, pages, capabilities,
-// INIT_HCA, interrupts, event queues; then ib_register_device() in its real order (S-DEV-7).
+// INIT_HCA, interrupts, event queues; then the registration with the RDMA core (core/rdma_core.cpp).
 // A failure leaves the host without an RDMA device; boot_error() says why.
 #include <cerrno>
 
 #include "kernel/kernel.h"
 #include "kernel/mlx5/mlx5_ib.h"
 #include "kernel/trace_points.h"
+#include "kernel/uverbs/uverbs_device.h"
 #include "sim/check.h"
 
 namespace kernel {
@@ -30,7 +31,9 @@ std::string failed(const char* step, int error) {
 }  // namespace
 
 void Kernel::boot() {
-  if (probe() == 0 && register_device() == 0) {
+  rdma_.register_client(*uverbs_);
+  if (probe() == 0) mlx5_ib::set_device_ops(*device_, caps_);
+  if (boot_error_.empty() && rdma_.register_device(*device_, "mlx5_", boot_error_) == 0) {
     ready_at_ = thread_->now();
     ready_ = true;
     for (const auto& [fn, arg] : on_ready_) fn(arg);
@@ -196,74 +199,26 @@ int Kernel::create_eq(Eq& eq, unsigned log_size, std::uint64_t event_mask, std::
 }
 
 int Kernel::set_up_interrupts() {
-  std::uint32_t uar = 0;
-  if (const int error = alloc_uar(commands_, uar); error != 0) {
+  if (const int error = alloc_uar(commands_, uar_); error != 0) {
     boot_error_ = failed("ALLOC_UAR", error);
     return error;
   }
-  uar_map_ = space_.map_mmio(platform_.bar0 + std::uint64_t{uar} * prm::kUarPageSize, prm::kUarPageSize,
+  uar_map_ = space_.map_mmio(platform_.bar0 + std::uint64_t{uar_} * prm::kUarPageSize, prm::kUarPageSize,
                              memory::MemoryType::uncached);
   const DriverConfig& d = config_.driver;
   enable_msix();
   command_eq_ = make_eq(kCommandVector, d.log_command_eq_size);
-  if (const int e = create_eq(*command_eq_, d.log_command_eq_size, bit(prm::kEventCmd), uar); e != 0) return e;
+  if (const int e = create_eq(*command_eq_, d.log_command_eq_size, bit(prm::kEventCmd), uar_); e != 0) return e;
   commands_.use_events();
   async_eq_ = make_eq(kAsyncVector, d.log_async_eq_size);
-  if (const int e = create_eq(*async_eq_, d.log_async_eq_size, kAsyncMask, uar); e != 0) return e;
+  if (const int e = create_eq(*async_eq_, d.log_async_eq_size, kAsyncMask, uar_); e != 0) return e;
 
   std::uint32_t n = d.comp_vectors != 0 ? d.comp_vectors : static_cast<std::uint32_t>(platform_.cores.size());
   n = std::min({n, caps_.comp_vectors, prm::kMsixVectors - kFirstCompVector});
   for (std::uint32_t i = 0; i < n; ++i) {
     comp_eqs_.push_back(make_eq(static_cast<std::uint16_t>(kFirstCompVector + i), d.log_comp_eq_size));
-    if (const int e = create_eq(*comp_eqs_.back(), d.log_comp_eq_size, bit(prm::kEventComp), uar); e != 0) return e;
+    if (const int e = create_eq(*comp_eqs_.back(), d.log_comp_eq_size, bit(prm::kEventComp), uar_); e != 0) return e;
   }
-  return 0;
-}
-
-// The GID cache follows the addresses of the network device; each entry is told to the RDMA device.
-int Kernel::fill_gids() {
-  std::optional<Gid> ipv4;
-  if (!config_.netdev.ipv4.empty()) {
-    ipv4 = gid_of_ipv4(config_.netdev.ipv4);
-    if (!ipv4) {
-      boot_error_ = "netdev.ipv4 is not an IPv4 address: " + config_.netdev.ipv4;
-      return -EINVAL;
-    }
-  }
-  device_->gids.fill(caps_.mac, ipv4);
-  for (std::uint32_t i = 0; i < device_->gids.length() && device_->ops.add_gid != nullptr; ++i) {
-    if (!device_->gids.usable(i)) continue;
-    const int error = device_->ops.add_gid(*device_, i, device_->gids.at(i));
-    if (error == -EOPNOTSUPP) break;  // its addresses are fixed
-    if (error != 0) {
-      boot_error_ = failed("SET_ROCE_ADDRESS", error);
-      return error;
-    }
-  }
-  return 0;
-}
-
-int Kernel::register_device() {
-  const auto step = [this](RegistrationStep s) {
-    registration_.push_back(s);
-    trace_.instant(trace_points::registration, {}, thread_->now(), static_cast<std::uint64_t>(s));
-  };
-  mlx5_ib::set_device_ops(*device_, caps_);
-  if (const char* const missing = device_->missing_op(); missing != nullptr) {
-    boot_error_ = std::string("the driver lacks the required callback ") + missing;
-    return -EINVAL;
-  }
-  step(RegistrationStep::name);
-  device_->name = "mlx5_0";
-  step(RegistrationStep::query);
-  if (const int error = device_->ops.query_device(*device_, device_->attr, nullptr); error != 0) return error;
-  step(RegistrationStep::caches);
-  if (const int error = fill_gids(); error != 0) return error;
-  step(RegistrationStep::views);
-  step(RegistrationStep::registered);
-  step(RegistrationStep::clients);
-  thread_->sync();
-  step(RegistrationStep::uevent);
   return 0;
 }
 

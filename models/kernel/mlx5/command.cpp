@@ -207,7 +207,7 @@ bool CommandInterface::finished(unsigned slot) {
 }
 
 void CommandInterface::on_event(std::uint32_t vector, sim::Picos wake, sim::trace::Cause cause) {
-  for (unsigned slot = 0; slot < kSlots; ++slot) {
+  for (unsigned slot = 0; slot < kSlots && !lost_; ++slot) {
     if ((vector >> slot & 1) == 0 || !finished(slot)) continue;
     Command& c = *slots_[slot].command;
     complete(slot);
@@ -244,13 +244,72 @@ void CommandInterface::wait_done(Command& command) {
   }
 }
 
+namespace {
+
+/// Commands that give something back (mlx5_core cmd.c, mlx5_internal_err_ret_value).
+bool releases(std::uint16_t opcode) {
+  switch (opcode) {
+    case prm::kTeardownHca:
+    case prm::kDisableHca:
+    case prm::kManagePages:
+    case prm::kDestroyEq:
+    case prm::kDestroyMkey:
+    case prm::kDestroyCq:
+    case prm::kDestroyQp:
+    case prm::kDestroySrq:
+    case prm::kDestroyXrcSrq:
+    case prm::kQp2Err:
+    case prm::kQp2Rst:
+    case prm::kDeallocPd:
+    case prm::kDeallocUar:
+    case prm::kDeallocXrcd:
+    case prm::kDetachFromMcg:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void CommandInterface::device_lost() {
+  lost_ = true;
+  const auto end = [&](Command& c) {
+    c.status = prm::kCmdInternalErr;
+    c.done = true;
+    failures_.add();
+    if (c.waiter != nullptr) c.waiter->wake(context_.now());
+  };
+  for (Slot& s : slots_) {
+    if (s.command == nullptr) continue;
+    end(*s.command);
+    give_mailboxes(s.in);
+    give_mailboxes(s.out);
+    s.command = nullptr;
+  }
+  while (!queued_.empty()) end(*queued_.pop_front());
+}
+
+void CommandInterface::release() {
+  lost_ = true;
+  dma_.free(queue_);
+  for (DmaBuffer& page : pool_) dma_.free(page);
+  pool_.clear();
+  free_mailboxes_.clear();
+}
+
 int CommandInterface::execute(Command& command) {
   cpu::Thread& t = cpu::current();
   command.enqueued = t.now();
-  if (worker_ != nullptr && worker_->thread == &t) {
+  const bool own = !events_ || (worker_ != nullptr && worker_->thread == &t);
+  if (!own) t.sync();
+  if (lost_) {
+    command.status = releases(command.opcode()) ? prm::kCmdOk : prm::kCmdInternalErr;
+    return errno_of_status(command.status);
+  }
+  if (own) {
     issue(command);
   } else {
-    t.sync();
     queued_.push_back(&command);
     if (worker_ != nullptr) worker_->wake(t.now() + config_.driver.command_dispatch);
   }

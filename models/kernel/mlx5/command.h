@@ -49,6 +49,13 @@ class CommandInterface {
   void start(memory::Va init_segment);
   /// From now on completions come from the command event queue.
   void use_events() { events_ = true; }
+  /// Back to polling, before the command event queue goes.
+  void stop_events() { events_ = false; }
+  /// The device does not answer any more: commands under way and queued end with -EIO; of later ones those that release
+  /// something succeed, because nothing is left to release, and the others fail with -EIO.
+  void device_lost();
+  /// Gives back the queue and its mailboxes. No command is under way.
+  void release();
   /// Runs a command to its end; blocks the calling thread. 0 or -errno.
   int execute(Command& command);
   /// Body of the kernel thread once the device is up: issues what others queue. Does not return.
@@ -96,7 +103,7 @@ class CommandInterface {
   std::vector<std::uint32_t> free_mailboxes_;
   std::array<Slot, kSlots> slots_;
   sim::Ring<Command*> queued_;
-  bool events_ = false;
+  bool events_ = false, lost_ = false;
   std::uint8_t token_ = 0;
   unsigned most_in_flight_ = 0;
 };

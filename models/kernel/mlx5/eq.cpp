@@ -100,6 +100,7 @@ sim::Task<> Eq::handle(const prm::Eqe& eqe, sim::trace::Cause cause, const Event
 
 sim::Flow Eq::on_irq(sim::trace::Cause cause) {
   const sim::Picos arrived = context_.now();
+  ++handlers_;
   co_await where_.hard.acquire();
   const sim::Picos begin = context_.now();
   co_await occupy(config_.interrupt.irq_entry + context_.jitter.draw(sim::JitterPlace::interrupt, host_));
@@ -125,6 +126,7 @@ sim::Flow Eq::on_irq(sim::trace::Cause cause) {
   trace_.span(trace_points::irq, cause, arrived, begin, context_.now(), vector_, eqn_);
   where_.hard.release();
   tasklet_.schedule(context_.now());
+  --handlers_;
 }
 
 }  // namespace kernel

@@ -57,6 +57,8 @@ class Eq {
   std::uint32_t doorbell_value() const;
   std::uint64_t doorbell_address(bool arm) const;
 
+  /// A handler or the tasklet is at work, or about to be.
+  bool busy() const { return handlers_ != 0 || tasklet_.scheduled(); }
   /// The interrupt arrived (S-CE-9).
   void on_interrupt(sim::trace::Cause cause);
 
@@ -86,6 +88,7 @@ class Eq {
   std::uint8_t eqn_ = 0;
   memory::Phys uar_page_{};
   std::uint32_t ci_ = 0;
+  unsigned handlers_ = 0;  ///< under way
   memory::HostMemory& memory_;
   std::vector<memory::WatchId> watches_;  // of the ring's pages
   sim::Ring<Arrival> arrivals_;           // entries written and not handled, in ring order

@@ -38,6 +38,12 @@ int alloc_uar(CommandInterface& c, std::uint32_t& index) {
 }
 int dealloc_uar(CommandInterface& c, std::uint32_t index) { return on_object(c, prm::kDeallocUar, index); }
 
+int destroy_eq(CommandInterface& c, std::uint8_t eqn) {
+  Command cmd(prm::kDestroyEq, kShort, kShort);
+  cmd.set(prm::kInEqn, eqn);
+  return c.execute(cmd);
+}
+
 int alloc_pd(CommandInterface& c, std::uint32_t& pdn) {
   Command cmd(prm::kAllocPd, kShort, kShort);
   return run_for_number(c, cmd, pdn);

@@ -15,6 +15,7 @@ namespace kernel {
 
 int alloc_uar(CommandInterface& c, std::uint32_t& index);
 int dealloc_uar(CommandInterface& c, std::uint32_t index);
+int destroy_eq(CommandInterface& c, std::uint8_t eqn);
 int alloc_pd(CommandInterface& c, std::uint32_t& pdn);
 int dealloc_pd(CommandInterface& c, std::uint32_t pdn);
 

@@ -26,6 +26,7 @@ class Tasklet {
   void schedule(sim::Picos handler_end);
   /// Takes a CQ that is destroyed off the list.
   void remove(std::uint32_t cqn);
+  bool scheduled() const { return scheduled_; }
   std::size_t listed() const { return list_.size(); }
   sim::Context& context() { return context_; }
 

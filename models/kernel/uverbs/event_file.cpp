@@ -63,7 +63,8 @@ long EventFile::read(Waiter& self, void* data, std::size_t n, bool nonblock) {
     if (nonblock) return -EAGAIN;
     self.announce();
     enlist(self);
-    self.block(kind_ == Kind::completion ? "completion channel: no event" : "async event file: no event");
+    self.block(kind_ == Kind::completion ? "completion channel: no event" : "async event file: no event", true);
+    if (t.killed()) return -EINTR;
   }
   if (n < record_size()) return -EINVAL;
   const QueuedEvent e = queue_.pop_front();

@@ -14,25 +14,25 @@ void UverbsFile::device_event(void* file, ibv_event_type type, std::uint64_t por
 }
 
 int UverbsFile::get_context(Io& io) {
-  if (device_.ops.alloc_ucontext == nullptr) return -EOPNOTSUPP;
-  auto context = device_.ops.make_ucontext();
-  context->device = &device_;
+  if (device_->ops.alloc_ucontext == nullptr) return -EOPNOTSUPP;
+  auto context = device_->ops.make_ucontext();
+  context->device = device_;
   context->user = &user_;
   context->owner = &descriptors_.owner();
-  if (const int error = device_.ops.alloc_ucontext(*context, &io.udata); error != 0)
+  if (const int error = device_->ops.alloc_ucontext(*context, &io.udata); error != 0)
     return error == -EAGAIN ? -ENOMEM : error;
   async_ =
       std::make_shared<EventFile>(kernel_.context(), kernel_.config(), EventFile::Kind::async, kernel_.platform().host);
   const int fd = descriptors_.install(async_, true);
   if (fd < 0) {
-    device_.ops.dealloc_ucontext(*context);
+    device_->ops.dealloc_ucontext(*context);
     async_ = nullptr;
     return fd;
   }
-  context->number = device_.next_context_number();
+  context->number = device_->next_context_number();
   ucontext_ = std::move(context);
-  device_.track(*ucontext_);
-  device_.add_event_handler(&UverbsFile::device_event, this);
+  device_->track(*ucontext_);
+  device_->add_event_handler(&UverbsFile::device_event, this);
   io.respond(ib_uverbs_get_context_resp{static_cast<std::uint32_t>(fd), kernel_.comp_vectors()});
   has_context_ = true;
   return 0;
@@ -82,7 +82,7 @@ ib_uverbs_query_device_resp response(const DeviceAttr& attr) {
 }  // namespace
 
 int UverbsFile::query_device(Io& io) {
-  io.respond(response(device_.attr));
+  io.respond(response(device_->attr));
   return 0;
 }
 
@@ -90,7 +90,7 @@ int UverbsFile::query_device_ex(Io& io) {
   const auto cmd = io.request<ib_uverbs_ex_query_device>();
   if (cmd.comp_mask != 0 || cmd.reserved != 0) return -EINVAL;
   DeviceAttr attr;
-  if (const int error = device_.ops.query_device(device_, attr, &io.udata); error != 0) return error;
+  if (const int error = device_->ops.query_device(*device_, attr, &io.udata); error != 0) return error;
   ib_uverbs_ex_query_device_resp r{};
   r.base = response(attr);
   r.response_length = static_cast<std::uint32_t>(std::min(sizeof r, io.out_size));
@@ -106,7 +106,7 @@ int UverbsFile::query_device_ex(Io& io) {
 int UverbsFile::query_port(Io& io) {
   const auto cmd = io.request<ib_uverbs_query_port>();
   ibv_port_attr a{};
-  if (const int error = device_.ops.query_port(device_, cmd.port_num, a); error != 0) return error;
+  if (const int error = device_->ops.query_port(*device_, cmd.port_num, a); error != 0) return error;
   ib_uverbs_query_port_resp r{};
   r.port_cap_flags = a.port_cap_flags;
   r.max_msg_sz = a.max_msg_sz;
@@ -128,21 +128,26 @@ int UverbsFile::query_port(Io& io) {
 int UverbsFile::create_comp_channel(Io& io) {
   auto channel = std::make_shared<EventFile>(kernel_.context(), kernel_.config(), EventFile::Kind::completion,
                                              kernel_.platform().host);
-  const int fd = descriptors_.install(std::move(channel), false);
+  const int fd = descriptors_.install(channel, false);
   if (fd < 0) return fd;
+  std::erase_if(channels_, [](const auto& c) { return c.expired(); });
+  channels_.push_back(channel);
   io.respond(ib_uverbs_create_comp_channel_resp{static_cast<std::uint32_t>(fd)});
   return 0;
 }
 
 long UverbsFile::map(std::size_t length, std::uint64_t offset) {
   if (!has_context_ || closed_) return -EINVAL;
-  if (device_.ops.mmap == nullptr) return -EOPNOTSUPP;
-  ++active_;  // a close meanwhile waits for this call
-  const long at = device_.ops.mmap(*ucontext_, length, offset);
-  if (--active_ != 0 || !closed_) return at;
-  if (at > 0) user_.unmap_mmio({static_cast<std::uint64_t>(at)});
-  release_all();
-  return -EIO;
+  begin_use();
+  long at = -EIO;
+  if (device_ != nullptr)
+    at = device_->ops.mmap != nullptr ? device_->ops.mmap(*ucontext_, length, offset) : -EOPNOTSUPP;
+  if (closed_ && at > 0) {  // closed meanwhile
+    user_.unmap_mmio({static_cast<std::uint64_t>(at)});
+    at = -EIO;
+  }
+  end_use();
+  return at;
 }
 
 }  // namespace kernel

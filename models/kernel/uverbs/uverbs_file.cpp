@@ -9,17 +9,21 @@
 
 #include "kernel/core/verbs.h"
 #include "kernel/trace_points.h"
+#include "kernel/uverbs/uverbs_device.h"
 
 namespace kernel {
 
-UverbsFile::UverbsFile(Device& device, memory::AddressSpace& user, DescriptorTable& descriptors)
-    : device_(device),
-      kernel_(device.kernel),
+UverbsFile::UverbsFile(std::shared_ptr<UverbsDevice> node, memory::AddressSpace& user, DescriptorTable& descriptors)
+    : node_(std::move(node)),
+      device_(node_->device),
+      kernel_(device_->kernel),
       user_(user),
       descriptors_(descriptors),
       trace_(kernel_.context(), kernel_.platform().host, "kernel.uverbs") {}
 
-UverbsFile::~UverbsFile() { device_.remove_event_handler(this); }
+UverbsFile::~UverbsFile() {
+  if (device_ != nullptr) device_->remove_event_handler(this);
+}
 
 const UverbsFile::Method* UverbsFile::find_method(std::uint32_t command, bool extended) {
   static const Method kMethods[] = {
@@ -31,17 +35,17 @@ const UverbsFile::Method* UverbsFile::find_method(std::uint32_t command, bool ex
        &UverbsFile::query_port},
       {IB_USER_VERBS_CMD_ALLOC_PD, false, sizeof(ib_uverbs_alloc_pd), sizeof(ib_uverbs_alloc_pd_resp),
        &UverbsFile::alloc_pd},
-      {IB_USER_VERBS_CMD_DEALLOC_PD, false, sizeof(ib_uverbs_dealloc_pd), 0, &UverbsFile::dealloc_pd},
+      {IB_USER_VERBS_CMD_DEALLOC_PD, false, sizeof(ib_uverbs_dealloc_pd), 0, &UverbsFile::dealloc_pd, true},
       {IB_USER_VERBS_CMD_CREATE_AH, false, sizeof(ib_uverbs_create_ah), sizeof(ib_uverbs_create_ah_resp),
        &UverbsFile::create_ah},
-      {IB_USER_VERBS_CMD_DESTROY_AH, false, sizeof(ib_uverbs_destroy_ah), 0, &UverbsFile::destroy_ah},
+      {IB_USER_VERBS_CMD_DESTROY_AH, false, sizeof(ib_uverbs_destroy_ah), 0, &UverbsFile::destroy_ah, true},
       {IB_USER_VERBS_CMD_REG_MR, false, sizeof(ib_uverbs_reg_mr), sizeof(ib_uverbs_reg_mr_resp), &UverbsFile::reg_mr},
       {IB_USER_VERBS_CMD_REREG_MR, false, sizeof(ib_uverbs_rereg_mr), sizeof(ib_uverbs_rereg_mr_resp),
        &UverbsFile::rereg_mr},
-      {IB_USER_VERBS_CMD_DEREG_MR, false, sizeof(ib_uverbs_dereg_mr), 0, &UverbsFile::dereg_mr},
+      {IB_USER_VERBS_CMD_DEREG_MR, false, sizeof(ib_uverbs_dereg_mr), 0, &UverbsFile::dereg_mr, true},
       {IB_USER_VERBS_CMD_ALLOC_MW, false, sizeof(ib_uverbs_alloc_mw), sizeof(ib_uverbs_alloc_mw_resp),
        &UverbsFile::alloc_mw},
-      {IB_USER_VERBS_CMD_DEALLOC_MW, false, sizeof(ib_uverbs_dealloc_mw), 0, &UverbsFile::dealloc_mw},
+      {IB_USER_VERBS_CMD_DEALLOC_MW, false, sizeof(ib_uverbs_dealloc_mw), 0, &UverbsFile::dealloc_mw, true},
       {IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, false, sizeof(ib_uverbs_create_comp_channel),
        sizeof(ib_uverbs_create_comp_channel_resp), &UverbsFile::create_comp_channel},
       {IB_USER_VERBS_CMD_CREATE_CQ, false, sizeof(ib_uverbs_create_cq), sizeof(ib_uverbs_create_cq_resp),
@@ -49,14 +53,14 @@ const UverbsFile::Method* UverbsFile::find_method(std::uint32_t command, bool ex
       {IB_USER_VERBS_CMD_RESIZE_CQ, false, sizeof(ib_uverbs_resize_cq), sizeof(ib_uverbs_resize_cq_resp),
        &UverbsFile::resize_cq},
       {IB_USER_VERBS_CMD_DESTROY_CQ, false, sizeof(ib_uverbs_destroy_cq), sizeof(ib_uverbs_destroy_cq_resp),
-       &UverbsFile::destroy_cq},
+       &UverbsFile::destroy_cq, true},
       {IB_USER_VERBS_CMD_CREATE_QP, false, sizeof(ib_uverbs_create_qp), sizeof(ib_uverbs_create_qp_resp),
        &UverbsFile::create_qp},
       {IB_USER_VERBS_CMD_QUERY_QP, false, sizeof(ib_uverbs_query_qp), sizeof(ib_uverbs_query_qp_resp),
        &UverbsFile::query_qp},
       {IB_USER_VERBS_CMD_MODIFY_QP, false, sizeof(ib_uverbs_modify_qp), 0, &UverbsFile::modify_qp},
       {IB_USER_VERBS_CMD_DESTROY_QP, false, sizeof(ib_uverbs_destroy_qp), sizeof(ib_uverbs_destroy_qp_resp),
-       &UverbsFile::destroy_qp},
+       &UverbsFile::destroy_qp, true},
       {IB_USER_VERBS_CMD_CREATE_SRQ, false, sizeof(ib_uverbs_create_srq), sizeof(ib_uverbs_create_srq_resp),
        &UverbsFile::create_srq},
       {IB_USER_VERBS_CMD_CREATE_XSRQ, false, sizeof(ib_uverbs_create_xsrq), sizeof(ib_uverbs_create_srq_resp),
@@ -65,10 +69,10 @@ const UverbsFile::Method* UverbsFile::find_method(std::uint32_t command, bool ex
       {IB_USER_VERBS_CMD_QUERY_SRQ, false, sizeof(ib_uverbs_query_srq), sizeof(ib_uverbs_query_srq_resp),
        &UverbsFile::query_srq},
       {IB_USER_VERBS_CMD_DESTROY_SRQ, false, sizeof(ib_uverbs_destroy_srq), sizeof(ib_uverbs_destroy_srq_resp),
-       &UverbsFile::destroy_srq},
+       &UverbsFile::destroy_srq, true},
       {IB_USER_VERBS_CMD_OPEN_XRCD, false, sizeof(ib_uverbs_open_xrcd), sizeof(ib_uverbs_open_xrcd_resp),
        &UverbsFile::open_xrcd},
-      {IB_USER_VERBS_CMD_CLOSE_XRCD, false, sizeof(ib_uverbs_close_xrcd), 0, &UverbsFile::close_xrcd},
+      {IB_USER_VERBS_CMD_CLOSE_XRCD, false, sizeof(ib_uverbs_close_xrcd), 0, &UverbsFile::close_xrcd, true},
       {IB_USER_VERBS_CMD_OPEN_QP, false, sizeof(ib_uverbs_open_qp), sizeof(ib_uverbs_create_qp_resp),
        &UverbsFile::open_qp},
       {IB_USER_VERBS_CMD_ATTACH_MCAST, false, sizeof(ib_uverbs_attach_mcast), 0, &UverbsFile::attach_mcast},
@@ -147,13 +151,31 @@ long UverbsFile::command(const void* data, std::size_t n) {
   if (error == 0) error = closed_ ? -EIO : 0;
   if (error == 0 && has_context_ == (method->run == &UverbsFile::get_context)) error = -EINVAL;
   if (error == 0) {
-    ++active_;
-    error = (this->*method->run)(io);
-    if (--active_ == 0 && closed_) release_all();
+    begin_use();
+    error = device_ == nullptr && !method->destroys ? -EIO : (this->*method->run)(io);
+    end_use();
   }
   trace_.span(trace_points::syscall, {}, begin, begin, t.now(), method != nullptr ? method->command : ~0U,
               static_cast<std::uint64_t>(-error));
   return error != 0 ? error : static_cast<long>(n);
+}
+
+// A command keeps the device registered. One that comes while the device goes waits until the objects are gone.
+void UverbsFile::begin_use() {
+  while (device_ != nullptr && (disassociating_ || !device_->registered())) {
+    Waiter& self = kernel_.waiters().current();
+    self.announce();
+    held_up_.push_back(&self);
+    self.block("the end of the device");
+  }
+  ++active_;
+  if (device_ != nullptr) device_->try_get();
+}
+
+void UverbsFile::end_use() {
+  if (active_ == 1 && closed_) release_all();
+  if (device_ != nullptr) device_->put();
+  if (--active_ == 0 && disassociator_ != nullptr) disassociator_->wake(kernel_.context().now());
 }
 
 namespace {
@@ -179,7 +201,13 @@ std::uint32_t UverbsFile::add(std::unique_ptr<Object> object, std::uint64_t user
   return handle;
 }
 
-int UverbsFile::destroy(ObjectType type, std::uint32_t handle, void (*before)(Object&, void*), void* arg) {
+int UverbsFile::destroy(ObjectType type, std::uint32_t handle, void (*before)(const Uobject&, void*), void* arg) {
+  if (const auto it = removed_.find(handle); it != removed_.end()) {
+    if (it->second.type != type) return -EINVAL;
+    if (before != nullptr) before(it->second.uobject, arg);
+    removed_.erase(it);
+    return 0;
+  }
   const auto it = objects_.find(handle);
   if (it == objects_.end()) return -ENOENT;
   Object& o = *it->second;
@@ -190,7 +218,8 @@ int UverbsFile::destroy(ObjectType type, std::uint32_t handle, void (*before)(Ob
     o.uobject.destroying = false;
     return error;
   }
-  if (before != nullptr) before(o, arg);
+  if (before != nullptr) before(o.uobject, arg);
+  if (disassociating_) removed_.emplace(handle, Removed{type, o.uobject});
   objects_.erase(handle);
   return 0;
 }
@@ -206,7 +235,32 @@ int UverbsFile::tear_down(Object& o) {
 
 void UverbsFile::close() {
   closed_ = true;
-  if (active_ == 0) release_all();  // else the last command does it: it still holds the file
+  removed_.clear();
+  if (active_ != 0 || device_ == nullptr || disassociating_) return;  // the last command does it, or there is nothing
+  begin_use();
+  end_use();
+}
+
+void UverbsFile::device_fatal() {
+  if (async_ != nullptr && !closed_) device_event(this, IBV_EVENT_DEVICE_FATAL, 0, {});
+}
+
+void UverbsFile::disassociate() {
+  disassociating_ = true;
+  disassociator_ = &kernel_.waiters().current();
+  while (active_ != 0) {
+    disassociator_->announce();
+    disassociator_->block("commands on a device that goes");
+  }
+  disassociator_ = nullptr;
+  release_all();
+  disassociating_ = false;
+  device_ = nullptr;
+  if (closed_) removed_.clear();
+  for (const auto& weak : channels_)
+    if (const auto channel = weak.lock()) channel->disassociate();
+  if (async_ != nullptr) async_->disassociate();
+  for (Waiter* w : std::exchange(held_up_, {})) w->wake(kernel_.context().now());
 }
 
 void UverbsFile::release_all() {
@@ -220,12 +274,16 @@ void UverbsFile::release_all() {
     for (auto it = all.rbegin(); it != all.rend(); ++it) progress |= destroy(it->second, it->first) == 0;
   }
   if (!objects_.empty()) kernel_.counter("objects_left_on_close").add(objects_.size());
+  device_->remove_event_handler(this);
   if (ucontext_ == nullptr) return;
-  device_.untrack(*ucontext_);
-  device_.ops.dealloc_ucontext(*ucontext_);
+  if (disassociating_) {
+    descriptors_.disconnect_mappings(*this);
+    if (device_->ops.disassociate_ucontext != nullptr) device_->ops.disassociate_ucontext(*ucontext_);
+  }
+  device_->untrack(*ucontext_);
+  device_->ops.dealloc_ucontext(*ucontext_);
   ucontext_ = nullptr;
-  device_.remove_event_handler(this);
-  async_->disassociate();
+  if (!disassociating_) async_->disassociate();
 }
 
 }  // namespace kernel

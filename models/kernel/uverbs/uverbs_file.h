@@ -19,8 +19,12 @@
 #include "kernel/core/udata.h"
 #include "kernel/kernel.h"
 #include "kernel/uverbs/event_file.h"
+#include "kernel/wait.h"
 
 namespace kernel {
+
+class UverbsFile;
+struct UverbsDevice;
 
 /// The process that owns a uverbs file: its descriptors and its name.
 struct DescriptorTable {
@@ -33,11 +37,13 @@ struct DescriptorTable {
   /// Inode of the regular file behind a descriptor; -EBADF if there is none.
   virtual long inode(int fd) = 0;
   virtual const ResourceOwner& owner() const = 0;
+  /// The device behind a file is gone: what the process has mapped of it has no effect any more.
+  virtual void disconnect_mappings(const UverbsFile& file) = 0;
 };
 
 class UverbsFile {
  public:
-  UverbsFile(Device& device, memory::AddressSpace& user, DescriptorTable& descriptors);
+  UverbsFile(std::shared_ptr<UverbsDevice> node, memory::AddressSpace& user, DescriptorTable& descriptors);
   ~UverbsFile();
 
   /// One uverbs command. Its length, or -errno.
@@ -47,6 +53,10 @@ class UverbsFile {
   /// Releases everything that is left, in an order that use counts allow (S-OBJ-9).
   void close();
   bool closed() const { return closed_; }
+  /// The device goes (S-DEV-9). First DEVICE_FATAL is queued; then the objects are destroyed, while commands that come
+  /// meanwhile wait, mappings lose their effect, and readers of events get EIO. Blocks the calling kernel thread.
+  void device_fatal();
+  void disassociate();
 
   std::size_t object_count() const { return objects_.size(); }
   /// Null before GET_CONTEXT and after the close.
@@ -82,6 +92,7 @@ class UverbsFile {
     bool extended;
     std::size_t request_size, response_size;
     int (UverbsFile::*run)(Io&);
+    bool destroys = false;  ///< succeeds when the device is gone
   };
   static const Method* find_method(std::uint32_t command, bool extended);
   static int known_command(std::uint32_t command, bool extended);
@@ -126,7 +137,8 @@ class UverbsFile {
     return error == -ENOENT ? -EINVAL : error;
   }
   /// Destroys the object behind a handle. `before` sees it once it can no longer be used, before its memory goes.
-  int destroy(ObjectType type, std::uint32_t handle, void (*before)(Object&, void*) = nullptr, void* arg = nullptr);
+  int destroy(ObjectType type, std::uint32_t handle, void (*before)(const Uobject&, void*) = nullptr,
+              void* arg = nullptr);
   int tear_down(Object& object);
   /// Gives a new object its handle, and its events to the files of this context.
   std::uint32_t add(std::unique_ptr<Object> object, std::uint64_t user_handle = 0);
@@ -179,21 +191,34 @@ class UverbsFile {
   void leave_all_groups();
   int check_ports(const Qp& qp, ib_uverbs_modify_qp& cmd) const;
 
+  void begin_use();
+  void end_use();
   void release_all();
   Consumer consumer() const { return Consumer(*ucontext_); }
   static void device_event(void* file, ibv_event_type type, std::uint64_t port, sim::trace::Cause cause);
 
-  Device& device_;
+  /// An object whose device is gone: its handle and counts stay until the program destroys it.
+  struct Removed {
+    ObjectType type{};
+    Uobject uobject;
+  };
+
+  std::shared_ptr<UverbsDevice> node_;
+  Device* device_;  ///< null when it is gone
   Kernel& kernel_;
   memory::AddressSpace& user_;
   DescriptorTable& descriptors_;
   sim::trace::Source trace_;
   bool has_context_ = false, closed_ = false;
   unsigned active_ = 0;  ///< commands being executed
-  bool released_ = false;
+  bool released_ = false, disassociating_ = false;
+  Waiter* disassociator_ = nullptr;  ///< waits for the end of the commands
+  std::vector<Waiter*> held_up_;     ///< commands that wait for the end of the disassociation
   std::unique_ptr<Ucontext> ucontext_;
   std::shared_ptr<EventFile> async_;
+  std::vector<std::weak_ptr<EventFile>> channels_;
   std::map<std::uint32_t, std::unique_ptr<Object>> objects_;
+  std::map<std::uint32_t, Removed> removed_;
 };
 
 }  // namespace kernel

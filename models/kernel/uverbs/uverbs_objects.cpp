@@ -12,7 +12,7 @@ namespace kernel {
 
 int UverbsFile::alloc_pd(Io& io) {
   std::unique_ptr<Pd> pd;
-  if (const int error = ib_alloc_pd(device_, consumer(), &io.udata, pd); error != 0) return error;
+  if (const int error = ib_alloc_pd(*device_, consumer(), &io.udata, pd); error != 0) return error;
   io.respond(ib_uverbs_alloc_pd_resp{add(std::move(pd))});
   return 0;
 }
@@ -43,7 +43,7 @@ int UverbsFile::create_cq_common(const ib_uverbs_ex_create_cq& cmd, Io& io, ib_u
   }
   std::unique_ptr<Cq> cq;
   const CqInitAttr attr{cmd.cqe, cmd.comp_vector, cmd.flags};
-  if (const int error = ib_create_cq(device_, attr, consumer(), &io.udata, cq); error != 0) return error;
+  if (const int error = ib_create_cq(*device_, attr, consumer(), &io.udata, cq); error != 0) return error;
   cq->comp_handler = &completion;
   cq->uobject.channel = std::move(channel);
   resp.cqe = cq->cqe;
@@ -77,10 +77,10 @@ int UverbsFile::create_cq_ex(Io& io) {
 int UverbsFile::destroy_cq(Io& io) {
   const auto cmd = io.request<ib_uverbs_destroy_cq>();
   ib_uverbs_destroy_cq_resp resp{};
-  const auto report = [](Object& o, void* arg) {
+  const auto report = [](const Uobject& u, void* arg) {
     auto& r = *static_cast<ib_uverbs_destroy_cq_resp*>(arg);
-    r.comp_events_reported = o.uobject.comp_events_reported;
-    r.async_events_reported = o.uobject.async_events_reported;
+    r.comp_events_reported = u.comp_events_reported;
+    r.async_events_reported = u.async_events_reported;
   };
   const int error = destroy(ObjectType::cq, cmd.cq_handle, report, &resp);
   if (error == 0) io.respond(resp);
@@ -91,7 +91,7 @@ int UverbsFile::destroy_cq(Io& io) {
 
 int UverbsFile::create_ah(Io& io) {
   const auto cmd = io.request<ib_uverbs_create_ah>();
-  if (cmd.attr.port_num == 0 || cmd.attr.port_num > device_.attr.ex.orig_attr.phys_port_cnt) return -EINVAL;
+  if (cmd.attr.port_num == 0 || cmd.attr.port_num > device_->attr.ex.orig_attr.phys_port_cnt) return -EINVAL;
   Use<Pd> pd;
   if (const int error = parent(ObjectType::pd, cmd.pd_handle, pd); error != 0) return error;
   ibv_ah_attr attr{};

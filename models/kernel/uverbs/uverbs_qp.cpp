@@ -48,7 +48,7 @@ int UverbsFile::create_qp(Io& io) {
 
 // Address vector and port: INIT to RTR keeps the port; elsewhere the address vector's port becomes the QP's.
 int UverbsFile::check_ports(const Qp& qp, ib_uverbs_modify_qp& cmd) const {
-  const auto valid = [&](std::uint8_t port) { return port >= 1 && port <= device_.attr.ex.orig_attr.phys_port_cnt; };
+  const auto valid = [&](std::uint8_t port) { return port >= 1 && port <= device_->attr.ex.orig_attr.phys_port_cnt; };
   const std::uint32_t mask = cmd.attr_mask;
   if ((mask & IBV_QP_PORT) != 0 && !valid(cmd.port_num)) return -EINVAL;
   if ((mask & IBV_QP_AV) == 0) return 0;
@@ -160,8 +160,8 @@ int UverbsFile::query_qp(Io& io) {
 int UverbsFile::destroy_qp(Io& io) {
   const auto cmd = io.request<ib_uverbs_destroy_qp>();
   ib_uverbs_destroy_qp_resp resp{};
-  const auto report = [](Object& o, void* arg) {
-    static_cast<ib_uverbs_destroy_qp_resp*>(arg)->events_reported = o.uobject.async_events_reported;
+  const auto report = [](const Uobject& u, void* arg) {
+    static_cast<ib_uverbs_destroy_qp_resp*>(arg)->events_reported = u.async_events_reported;
   };
   const int error = destroy(ObjectType::qp, cmd.qp_handle, report, &resp);
   if (error == 0) io.respond(resp);

@@ -67,8 +67,8 @@ int UverbsFile::query_srq(Io& io) {
 
 int UverbsFile::destroy_srq(Io& io) {
   ib_uverbs_destroy_srq_resp resp{};
-  const auto report = [](Object& o, void* arg) {
-    static_cast<ib_uverbs_destroy_srq_resp*>(arg)->events_reported = o.uobject.async_events_reported;
+  const auto report = [](const Uobject& u, void* arg) {
+    static_cast<ib_uverbs_destroy_srq_resp*>(arg)->events_reported = u.async_events_reported;
   };
   const int error = destroy(ObjectType::srq, io.request<ib_uverbs_destroy_srq>().srq_handle, report, &resp);
   if (error == 0) io.respond(resp);

@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "kernel/core/verbs.h"
-#include "kernel/uverbs/uverbs_file.h"
+#include "kernel/uverbs/uverbs_device.h"
 
 namespace kernel {
 
@@ -18,32 +18,33 @@ int UverbsFile::open_xrcd(Io& io) {
   const auto cmd = io.request<ib_uverbs_open_xrcd>();
   const int flags = static_cast<int>(cmd.oflags);
   if ((flags & ~(O_CREAT | O_EXCL)) != 0) return -EINVAL;
-  if (device_.ops.alloc_xrcd == nullptr) return -EOPNOTSUPP;
+  if (device_->ops.alloc_xrcd == nullptr) return -EOPNOTSUPP;
   long inode = 0;
   const auto fd = static_cast<int>(cmd.fd);
   if (fd != -1 && (inode = descriptors_.inode(fd)) < 0) return static_cast<int>(inode);
   auto handle = std::make_unique<Xrcd>();
   if (inode != 0) {
-    const auto find = [&] { return handle->domain = kernel_.xrc_domain(static_cast<std::uint64_t>(inode)); };
+    const auto find = [&] { return handle->domain = node_->xrc_domain(static_cast<std::uint64_t>(inode)); };
     while (find() != nullptr && handle->domain->xrcdn == 0) cpu::current().sleep(kOpenUnderWay);
     if (handle->domain == nullptr && (flags & O_CREAT) == 0) return -EAGAIN;
     if (handle->domain != nullptr && (flags & O_EXCL) != 0) return -EINVAL;
   }
   if (handle->domain == nullptr) {
     handle->domain = std::make_shared<XrcDomain>();
-    handle->domain->device = &device_;
+    handle->domain->device = device_;
     handle->domain->inode = static_cast<std::uint64_t>(inode);
-    if (inode != 0) kernel_.add_xrc_domain(handle->domain);  // before the command blocks: another open shall find it
+    if (inode != 0)
+      node_->xrc_domains.push_back(handle->domain);  // before the command blocks: another open shall find it
     if (const int error = ib_alloc_xrcd(*handle->domain, &io.udata); error != 0) {
-      if (inode != 0) kernel_.remove_xrc_domain(*handle->domain);
+      if (inode != 0) node_->remove_xrc_domain(*handle->domain);
       return error;
     }
   }
   if (inode != 0) ++handle->domain->members;
-  handle->device = &device_;
+  handle->device = device_;
   handle->ucontext = ucontext_.get();
   handle->owner = ucontext_->owner;
-  device_.track(*handle);
+  device_->track(*handle);
   io.respond(ib_uverbs_open_xrcd_resp{add(std::move(handle))});
   return 0;
 }
@@ -54,16 +55,16 @@ int UverbsFile::close_xrcd(Io& io) { return destroy(ObjectType::xrcd, io.request
 int UverbsFile::tear_down_xrcd(Xrcd& xrcd) {
   XrcDomain& d = *xrcd.domain;
   if (d.inode != 0 && --d.members != 0) {
-    device_.untrack(xrcd);
+    device_->untrack(xrcd);
     return 0;
   }
-  if (d.inode != 0) kernel_.remove_xrc_domain(d);  // before the command blocks: nobody shall open it any more
+  if (d.inode != 0) node_->remove_xrc_domain(d);  // before the command blocks: nobody shall open it any more
   const int error = ib_dealloc_xrcd(d);
   if (error != 0 && d.inode != 0) {
     ++d.members;
-    kernel_.add_xrc_domain(xrcd.domain);
+    node_->xrc_domains.push_back(xrcd.domain);
   }
-  if (error == 0) device_.untrack(xrcd);
+  if (error == 0) device_->untrack(xrcd);
   return error;
 }
 
