@@ -69,6 +69,48 @@ TEST(Objects, HandlesAreTypedAndPerFile) {  // S-DEV-6, S-DEV-11
   });
 }
 
+TEST(Objects, UseIsSharedAndDestroyIsAlone_S_OBJ_24_S_DEV_11) {
+  Machine m;
+  Verbs v(m);
+  std::uint32_t pd = 0;
+  Verbs::Cq cq;
+  Verbs::Qp qp;
+  int used_by_both[2] = {1, 1}, destroyed = 1, used_after = 1;
+  m.program([&] {
+    ASSERT_EQ(v.open(), 0);
+    ASSERT_EQ(v.alloc_pd(pd), 0);
+    ASSERT_EQ(v.create_cq(cq), 0);
+    ASSERT_EQ(v.create_qp(qp, pd, cq.handle, cq.handle), 0);
+    v.bring(qp.handle, IBV_QPT_RC, IBV_QPS_INIT);
+    m.device.most_in_flight = 0;
+    cpu::current().sync();
+    for (auto& t : m.programs) t->unpark(cpu::current().now());
+    used_by_both[0] = static_cast<int>(v.query(qp.handle).qp_state);
+  });
+  m.program([&] {
+    cpu::current().park("start");
+    used_by_both[1] = static_cast<int>(v.query(qp.handle).qp_state);
+    destroyed = v.destroy_qp(qp.handle);  // alone
+  });
+  m.program([&] {
+    cpu::current().park("start");
+    cpu::current().sleep(sim::Picos{3'000'000});
+    EXPECT_EQ(v.destroy_qp(qp.handle), -EBUSY) << "two commands use it";
+    while (m.device.opcodes.back() != prm::kQp2Rst) cpu::current().sleep(sim::Picos{500'000});
+    ib_uverbs_query_qp c{};
+    c.qp_handle = qp.handle;
+    ib_uverbs_query_qp_resp r{};
+    used_after = static_cast<int>(v.send(IB_USER_VERBS_CMD_QUERY_QP, c, &r));
+  });
+  m.run();
+  EXPECT_EQ(used_by_both[0], IBV_QPS_INIT);
+  EXPECT_EQ(used_by_both[1], IBV_QPS_INIT);
+  EXPECT_EQ(m.device.most_in_flight, 2U);
+  EXPECT_EQ(destroyed, 0);
+  EXPECT_EQ(used_after, -EBUSY) << "it is being destroyed";
+  EXPECT_TRUE(m.device.qps.empty());
+}
+
 TEST(Objects, A1_CqSizes) {
   Machine m;
   m.run([&] {

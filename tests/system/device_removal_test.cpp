@@ -55,7 +55,7 @@ TEST_P(Removal, LeavesNothingAndThePeerRunsOutOfRetries_S_DEV_8_S_DEV_9) {
         for (int i = 0; error == 0 && i < 10'000; ++i) {
           ibv_mr* mr = ibv_reg_mr(e.pd, e.buffer, 4096, IBV_ACCESS_LOCAL_WRITE);
           error = mr == nullptr ? errno : 0;
-          if (mr != nullptr) EXPECT_EQ(ibv_dereg_mr(mr), 0);
+          if (mr != nullptr) error = ibv_dereg_mr(mr);  // under way when the device vanishes, it fails too
           cpu::current().sleep(1_us);
         }
         EXPECT_EQ(error, EIO);

@@ -167,6 +167,7 @@ std::vector<Named> scenarios() {
   all.push_back({"write", both(s, [](HostConfig& h) {
                    h.memory.ddio = false;
                    h.iommu.mode = iommu::Mode::off;
+                   h.kernel.device.removal_notice = kernel::RemovalNotice::health_poll;
                    h.core.poll_mode = cpu::PollMode::spin;
                  })});
   return all;
@@ -312,6 +313,9 @@ std::string results(const ScenarioConfig& s) {
     for (const auto& name : cluster.host_names()) out += name;
     append(out, "frames", frames);
     append(out, "end", static_cast<std::uint64_t>(context.now().n));
+    cluster.host(0).remove_device(true);  // after all that
+    cluster.engine().run(context.now() + 5_s);
+    append(out, "removed", static_cast<std::uint64_t>(context.now().n));
     out += device;
   } catch (const std::exception& e) {
     out.append("refused: ").append(e.what());

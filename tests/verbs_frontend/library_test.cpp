@@ -85,6 +85,65 @@ TEST(Errors, WhatIsNotBuiltIsRefused) {
   });
 }
 
+int calls = 0;
+ibv_pd* counted_alloc_pd(ibv_context*) {
+  ++calls;
+  return nullptr;
+}
+int counted_poll(ibv_cq*, int, ibv_wc*) {
+  ++calls;
+  return 0;
+}
+int counted_modify_cq(ibv_cq*, ibv_modify_cq_attr*) {
+  ++calls;
+  return 0;
+}
+
+TEST(Dispatch, ThreeRoutesLeadIntoTheProvider_S_DEV_3) {
+  with_device([](Bench& b) {
+    Context& c = context_of(b.context);
+    b.send_cq = ibv_create_cq(b.context, 15, nullptr, nullptr, 0);
+
+    // An exported function goes through the library's private table, which a program does not see.
+    const ProviderOps* const provider = c.ops;
+    ProviderOps mine = *provider;
+    mine.alloc_pd = &counted_alloc_pd;
+    c.ops = &mine;
+    calls = 0;
+    EXPECT_EQ(ibv_alloc_pd(b.context), nullptr);
+    EXPECT_EQ(calls, 1);
+    c.ops = provider;
+
+    // The data path goes through the table in the context, which is ABI.
+    const auto poll = b.context->ops.poll_cq;
+    b.context->ops.poll_cq = &counted_poll;
+    ibv_wc wc{};
+    EXPECT_EQ(ibv_poll_cq(b.send_cq, 1, &wc), 0);
+    EXPECT_EQ(calls, 2);
+    b.context->ops.poll_cq = poll;
+
+    // An extended call goes through the extended context, if there is one, it is large enough, and it has the function.
+    const auto modify = c.vctx.modify_cq;
+    c.vctx.modify_cq = &counted_modify_cq;
+    ibv_modify_cq_attr attr{IBV_CQ_ATTR_MODERATE, {1, 1}};
+    EXPECT_EQ(ibv_modify_cq(b.send_cq, &attr), 0);
+    EXPECT_EQ(calls, 3);
+    const std::size_t size = c.vctx.sz;
+    c.vctx.sz = sizeof(verbs_context) - offsetof(verbs_context, modify_cq) - 1;
+    EXPECT_EQ(ibv_modify_cq(b.send_cq, &attr), EOPNOTSUPP) << "a library that is older than the function";
+    c.vctx.sz = size;
+    b.context->abi_compat = nullptr;
+    EXPECT_EQ(ibv_modify_cq(b.send_cq, &attr), EOPNOTSUPP) << "a context without the marker";
+    b.context->abi_compat = __VERBS_ABI_IS_EXTENDED;
+    c.vctx.modify_cq = nullptr;
+    EXPECT_EQ(ibv_modify_cq(b.send_cq, &attr), EOPNOTSUPP) << "a provider that lacks it";
+    EXPECT_EQ(calls, 3);
+    c.vctx.modify_cq = modify;
+    EXPECT_EQ(ibv_destroy_cq(b.send_cq), 0);
+    b.send_cq = nullptr;
+  });
+}
+
 TEST(CompChannel, IsBusyWhileACqUsesIt) {
   with_device([](Bench& b) {
     ibv_comp_channel* channel = ibv_create_comp_channel(b.context);
