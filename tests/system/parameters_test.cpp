@@ -313,8 +313,10 @@ std::string results(const ScenarioConfig& s) {
     for (const auto& name : cluster.host_names()) out += name;
     append(out, "frames", frames);
     append(out, "end", static_cast<std::uint64_t>(context.now().n));
-    cluster.host(0).remove_device(true);  // after all that
-    cluster.engine().run(context.now() + 5_s);
+    if (!device.empty()) {  // the program has done its work
+      cluster.host(0).remove_device(true);
+      cluster.engine().run(context.now() + 5_s);
+    }
     append(out, "removed", static_cast<std::uint64_t>(context.now().n));
     out += device;
   } catch (const std::exception& e) {
