@@ -31,8 +31,8 @@ struct JitterConfig {
       range);
     v("cqe_write", c.cqe_write, "of building each CQE; those of a CQ keep their order", off, range);
     v("interrupt", c.interrupt, "of the entry of each interrupt handler, on its core", off, range);
-    v("tasklet", c.tasklet, "from the end of an interrupt handler to the tasklet", off, range);
-    v("wake_up", c.wake_up, "from the wake-up of a thread to the scheduler picking it", off, range);
+    v("tasklet", c.tasklet, "from the end of an interrupt handler to the tasklet, or to irq_poll", off, range);
+    v("wake_up", c.wake_up, "from the wake-up of a thread, or a kworker, to the scheduler picking it", off, range);
   }
 };
 

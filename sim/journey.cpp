@@ -6,17 +6,13 @@
 namespace sim {
 
 std::string_view name_of(Stage s) {
-  static constexpr std::array<std::string_view, kStages> kNames{"cpu_post",       "store_buffer_wc",
-                                                                "pcie_down",      "doorbell_context",
-                                                                "wqe_fetch",      "translation",
-                                                                "payload_dma",    "packetise",
-                                                                "wire",           "receive",
-                                                                "rq_wqe",         "scatter",
-                                                                "cqe_write",      "visible",
-                                                                "eqe_write",      "msix",
-                                                                "irq_entry",      "irq_handler",
-                                                                "tasklet",        "wake_up",
-                                                                "syscall_return", "poll"};
+  static constexpr std::array<std::string_view, kStages> kNames{
+      "cpu_post",  "store_buffer_wc", "pcie_down",   "doorbell_context",
+      "wqe_fetch", "translation",     "payload_dma", "packetise",
+      "wire",      "receive",         "rq_wqe",      "scatter",
+      "cqe_write", "visible",         "eqe_write",   "msix",
+      "irq_entry", "irq_handler",     "tasklet",     "softirq",
+      "wake_up",   "syscall_return",  "poll"};
   return kNames[static_cast<std::size_t>(s)];
 }
 

@@ -34,16 +34,17 @@ enum class Stage : std::uint8_t {
   scatter,           ///< translation of the destination until the payload writes are issued
   cqe_write,         ///< until the CQE (or, without one, the last payload byte) leaves the HCA
   visible,           ///< PCIe up, root complex, IOMMU, memory: until the CPU can see it
-  eqe_write,         ///< until the EQE is in memory; this and the next six only when an event announced the message
+  eqe_write,         ///< until the EQE is in memory; this and the next seven only when an event announced the message
   msix,              ///< until the MSI-X message has reached the core
   irq_entry,         ///< until the first instruction of the interrupt handler
   irq_handler,       ///< until the hard interrupt ends
   tasklet,           ///< until the completion handler has put the record into the channel
-  wake_up,           ///< until the reader runs and finds the record
+  softirq,           ///< kernel consumers: until irq_poll polls the CQ
+  wake_up,           ///< until the reader runs and finds the record; kernel consumers: until the kworker polls the CQ
   syscall_return,    ///< until the read of the channel returns
   poll,              ///< until the poll returns
 };
-inline constexpr std::size_t kStages = 22;
+inline constexpr std::size_t kStages = 23;
 /// Stable name used in results and traces, e.g. "wqe_fetch".
 std::string_view name_of(Stage s);
 

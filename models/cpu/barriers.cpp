@@ -7,8 +7,8 @@ namespace cpu {
 std::string_view name_of(Barrier b) { return sim::enum_name(b); }
 
 std::string_view name_of(Instruction i) {
-  static constexpr std::array<std::string_view, 6> kNames{"none",      "lfence",    "sfence",
-                                                          "dmb oshst", "dmb oshld", "dsb st"};
+  static constexpr std::array<std::string_view, 7> kNames{"none",      "lfence", "sfence", "dmb oshst",
+                                                          "dmb oshld", "dsb st", "dsb ld"};
   return kNames[static_cast<std::size_t>(i)];
 }
 
@@ -27,12 +27,15 @@ Instruction expand(Arch arch, Barrier b) {
       return x86 ? Instruction::none : Instruction::dsb_st;
     case Barrier::dma_rmb:
       return x86 ? Instruction::none : Instruction::dmb_oshld;
+    case Barrier::rmb:
+      return x86 ? Instruction::lfence : Instruction::dsb_ld;
   }
   return Instruction::none;
 }
 
 Instruction weaken(Instruction i) {
   if (i == Instruction::dsb_st) return Instruction::dmb_oshst;
+  if (i == Instruction::dsb_ld) return Instruction::dmb_oshld;
   return Instruction::none;
 }
 

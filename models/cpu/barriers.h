@@ -22,8 +22,9 @@ enum class Barrier : std::uint8_t {
   mmio_wc_spinlock,   ///< what mmio_wc_spinlock adds to the lock itself; part of Thread::lock(l, true)
   dma_rmb,            ///< kernel dma_rmb
   wmb,                ///< kernel wmb
+  rmb,                ///< kernel rmb
 };
-inline constexpr std::size_t kBarriers = 7;
+inline constexpr std::size_t kBarriers = 8;
 std::string_view name_of(Barrier b);
 
 enum class Instruction : std::uint8_t {
@@ -33,12 +34,13 @@ enum class Instruction : std::uint8_t {
   dmb_oshst,
   dmb_oshld,
   dsb_st,
+  dsb_ld,
 };
 std::string_view name_of(Instruction i);
 
 /// The instruction of a barrier on an architecture.
 Instruction expand(Arch arch, Barrier b);
-/// The next weaker instruction, for fault injection: dsb_st -> dmb_oshst, all others -> none.
+/// The next weaker instruction, for fault injection: dsb_st -> dmb_oshst, dsb_ld -> dmb_oshld, all others -> none.
 Instruction weaken(Instruction i);
 
 }  // namespace cpu
@@ -58,5 +60,6 @@ struct sim::EnumNames<cpu::Barrier> {
        {cpu::Barrier::mmio_wc_start, "mmio_wc_start"},
        {cpu::Barrier::mmio_wc_spinlock, "mmio_wc_spinlock"},
        {cpu::Barrier::dma_rmb, "dma_rmb"},
-       {cpu::Barrier::wmb, "wmb"}}};
+       {cpu::Barrier::wmb, "wmb"},
+       {cpu::Barrier::rmb, "rmb"}}};
 };

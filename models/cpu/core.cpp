@@ -55,13 +55,14 @@ Core::Core(sc_core::sc_module_name name, sim::Context& context, const CoreConfig
 
 Core::~Core() = default;
 
-sim::Picos Core::steal(sim::Picos at, sim::Picos d) {
+sim::Picos Core::steal(sim::Picos at, sim::Picos d, const Thread* worker) {
   const sim::Picos start = wake(sim::max(sim::max(at, context_.now()), kernel_until_));
   kernel_until_ = start + d;
   kernel_work_.add();
   kernel_time_.add(d);
   trace_.span(points::kernel_work, {}, at, start, kernel_until_);
-  for (Thread* t : threads_) t->on_steal(start, d);
+  for (Thread* t : threads_)
+    if (t != worker) t->on_steal(start, d);
   return start;
 }
 
@@ -144,6 +145,8 @@ sim::Picos Core::execute(Instruction i, sim::Picos t) {
       return t + config_.dmb_cost;
     case Instruction::dmb_oshld:
       return t + config_.dmb_cost;
+    case Instruction::dsb_ld:  // loads are over when they return
+      return t + config_.dsb_cost;
   }
   return t;
 }

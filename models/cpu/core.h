@@ -35,8 +35,8 @@ class Core : public sc_core::sc_module {
 
   // For the kernel model: interrupt and softirq work on this core.
   /// Runs kernel work of length d at the first time >= at when the core is free of other kernel work; the thread that
-  /// runs here is delayed by d. Returns when the work starts; it ends d later.
-  sim::Picos steal(sim::Picos at, sim::Picos d);
+  /// runs here is delayed by d. Returns when the work starts; it ends d later. `worker`: the thread that is the work.
+  sim::Picos steal(sim::Picos at, sim::Picos d, const Thread* worker = nullptr);
   /// Something that the core has to do comes at time `at` (now or later): when it can begin, `at` or later by the exit
   /// from the core's idle state.
   sim::Picos wake(sim::Picos at);

@@ -104,7 +104,7 @@ struct CoreConfig {
     v("lfence_cost", c.lfence_cost, "LFENCE", sim::assumed("about 6 cycles"), time);
     v("dmb_cost", c.dmb_cost, "DMB OSHST or DMB OSHLD",
       sim::measured("ThunderX2, barrier of the message descriptor; Breaking Band, ICPP 2019, table 1"), time);
-    v("dsb_cost", c.dsb_cost, "DSB ST with nothing to wait for",
+    v("dsb_cost", c.dsb_cost, "DSB ST with nothing to wait for, or DSB LD",
       sim::measured("ThunderX2, barrier of the doorbell counter; Breaking Band, ICPP 2019, table 1"), time);
     v("cstate_exit_latency", c.cstate_exit_latency,
       "from the wake-up of an idle core to its first instruction, once it has entered its idle state; 0 = it never "
@@ -124,7 +124,7 @@ struct CoreConfig {
     v("omit_barriers", c.omit_barriers, "barriers that programs leave out, to see what goes wrong",
       sim::assumed("none"));
     v("weaken_barriers", c.weaken_barriers,
-      "barriers replaced by the next weaker instruction (dsb st by dmb oshst, others by nothing)",
+      "barriers replaced by the next weaker instruction (dsb by dmb, others by nothing)",
       sim::assumed("none"));
   }
 };

@@ -109,6 +109,10 @@ class Thread {
   };
   sim::trace::Cause wait_for_write(std::span<const Range> ranges, sim::Picos interval);
 
+  /// The thread is a core's interrupt context (a softirq): from now on what it computes takes the core away from the other
+  /// threads there, as kernel work does. It may park and lock, and neither sleeps nor polls.
+  void take_core() { takes_core_ = true; }
+
   /// Time that kernel work has taken from this thread while it computed or polled, as far as it is known.
   sim::Picos stolen() const { return stolen_; }
   /// Time that it has been off the core until `t`, its present or a later time: from the call that blocks to its return,
@@ -159,6 +163,7 @@ class Thread {
   void on_steal(sim::Picos start, sim::Picos d);
   void settle_steals();
   void die_if_killed();
+  void occupy_core();
   void enter_blocked();
   void leave_blocked();
   static void on_write(void* self, std::uint64_t, sim::trace::Cause cause);
@@ -172,6 +177,8 @@ class Thread {
   State state_ = State::idle;
   sim::Ring<Steal> steals_;  // kernel work that has not delayed this thread yet, by start
   sim::Picos stolen_{0}, asleep_{0};
+  bool takes_core_ = false;
+  sim::Picos occupied_until_{0};  // takes_core_: up to where the core knows of its work
   sim::Picos blocked_from_{0};  // when it blocked
   sim::Picos not_before_{0};    // end of the kernel work that ran while it was blocked
   Poll poll_;

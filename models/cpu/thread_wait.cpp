@@ -12,9 +12,11 @@
 namespace cpu {
 
 void Thread::sync() {
+  if (takes_core_) occupy_core();
   thread_.sync();
   if (!steals_.empty()) [[unlikely]]
     settle_steals();
+  occupied_until_ = thread_.now();
   core_.memory().commit_pending();
   die_if_killed();
 }
@@ -41,6 +43,20 @@ void Thread::kill(sim::Picos at) {
 void Thread::leave_kernel() {
   --in_kernel_;
   die_if_killed();
+}
+
+// Books what an interrupt context has computed since its last sync(), waits for a device or a lock apart. Kernel work that
+// had the core first delays it.
+void Thread::occupy_core() {
+  const sim::Picos from = sim::max(occupied_until_, core_.context().now());
+  const sim::Picos d = thread_.now() - from;
+  if (d <= sim::Picos{0}) return;
+  const sim::Picos start = core_.steal(from, d, this);
+  while (!steals_.empty() && steals_.front().start < start) steals_.pop_front();
+  const sim::Picos waited = start - from;
+  stolen_ += waited;
+  thread_.charge(waited);
+  occupied_until_ = thread_.now();
 }
 
 // Kernel work that has started by now has kept the thread from getting here; the delay may let more of it start.
@@ -96,10 +112,12 @@ void Thread::leave_blocked() {
   const sim::Picos resume = sim::max(blocked_from_, not_before_);
   if (resume > thread_.now()) advance_to(resume);
   asleep_ += thread_.now() - blocked_from_;
+  occupied_until_ = thread_.now();
   sync();
 }
 
 void Thread::sleep(sim::Picos d) {
+  SIM_CHECK(!takes_core_, "an interrupt context cannot sleep");
   settle_steals();
   const sim::Picos from = thread_.now();
   enter_blocked();
@@ -120,10 +138,14 @@ void Thread::sleep(sim::Picos d) {
 }
 
 void Thread::park(const char* why) {
+  if (takes_core_) occupy_core();
   settle_steals();
   if (token_) {
     token_ = false;
-    if (token_time_ > thread_.now()) advance_to(token_time_);
+    if (token_time_ > thread_.now()) {
+      advance_to(token_time_);
+      occupied_until_ = thread_.now();
+    }
     sync();
     return;
   }
@@ -155,6 +177,7 @@ sim::trace::Cause Thread::wait_for_write(const void* at, std::size_t n, sim::Pic
 
 sim::trace::Cause Thread::wait_for_write(std::span<const Range> ranges, sim::Picos interval) {
   SIM_CHECK(interval > sim::Picos{0} && !ranges.empty(), "a poll takes time and looks at something");
+  SIM_CHECK(!takes_core_, "an interrupt context cannot poll");
   memory::HostMemory& memory = core_.memory();
   const sim::Picos begin = thread_.now();
   poll_ = {false, begin + interval, interval, {}};

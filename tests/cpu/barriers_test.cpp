@@ -20,7 +20,8 @@ TEST(Barriers, ExpandAsTheRealMacros_S_BAR_1) {
                        {Barrier::mmio_wc_start, "sfence", "dsb st"},
                        {Barrier::mmio_wc_spinlock, "none", "dsb st"},
                        {Barrier::dma_rmb, "none", "dmb oshld"},
-                       {Barrier::wmb, "sfence", "dsb st"}};
+                       {Barrier::wmb, "sfence", "dsb st"},
+                       {Barrier::rmb, "lfence", "dsb ld"}};
   static_assert(std::size(table) == kBarriers);
   for (const Row& r : table) {
     EXPECT_EQ(name_of(expand(Arch::x86_64, r.barrier)), r.x86) << name_of(r.barrier);
@@ -34,7 +35,7 @@ TEST(Barriers, EachCostsItsInstructionOnAnIdleCore) {
   m.add_core(plain_costs(Arch::arm64));
   CoreConfig omitting = plain_costs(Arch::arm64);
   omitting.omit_barriers = {Barrier::mmio_wc_start};
-  omitting.weaken_barriers = {Barrier::mmio_flush_writes, Barrier::udma_to_device};
+  omitting.weaken_barriers = {Barrier::mmio_flush_writes, Barrier::udma_to_device, Barrier::rmb};
   m.add_core(omitting);
   std::vector<std::vector<sim::Picos>> cost(3);
   for (unsigned c = 0; c < 3; ++c) {
@@ -49,12 +50,12 @@ TEST(Barriers, EachCostsItsInstructionOnAnIdleCore) {
         c);
   }
   m.run();
-  // In the order of the enumeration: to_device, from_device, flush_writes, wc_start, wc_spinlock, dma_rmb, wmb.
-  EXPECT_EQ(cost[0], (std::vector<sim::Picos>{0_ns, 3_ns, 2_ns, 2_ns, 0_ns, 0_ns, 2_ns}));
-  EXPECT_EQ(cost[1], (std::vector<sim::Picos>{17_ns, 17_ns, 21_ns, 21_ns, 21_ns, 17_ns, 21_ns}));
-  EXPECT_EQ(cost[2], (std::vector<sim::Picos>{0_ns, 17_ns, 17_ns, 0_ns, 21_ns, 17_ns, 21_ns}));
-  EXPECT_EQ(m.counter("cpu0.fences"), 4U);
-  EXPECT_EQ(m.counter("cpu1.fences"), 7U);
+  // In the order of the enumeration: to_device, from_device, flush_writes, wc_start, wc_spinlock, dma_rmb, wmb, rmb.
+  EXPECT_EQ(cost[0], (std::vector<sim::Picos>{0_ns, 3_ns, 2_ns, 2_ns, 0_ns, 0_ns, 2_ns, 3_ns}));
+  EXPECT_EQ(cost[1], (std::vector<sim::Picos>{17_ns, 17_ns, 21_ns, 21_ns, 21_ns, 17_ns, 21_ns, 21_ns}));
+  EXPECT_EQ(cost[2], (std::vector<sim::Picos>{0_ns, 17_ns, 17_ns, 0_ns, 21_ns, 17_ns, 21_ns, 17_ns}));
+  EXPECT_EQ(m.counter("cpu0.fences"), 5U);
+  EXPECT_EQ(m.counter("cpu1.fences"), 8U);
 }
 
 TEST(Barriers, SfenceAndDsbWaitForTheStoreBufferAndTheLinesUnderWay) {

@@ -282,5 +282,59 @@ TEST(Thread, JourneyLeavesTheCpuWithTheDoorbell) {
   EXPECT_EQ(sink.last.total(), 68_ns);
 }
 
+TEST(InterruptThread, ItsWorkDelaysTheProgramsOfItsCoreAndNoOther) {
+  Machine m;
+  std::vector<sim::Picos> end(2);
+  for (unsigned core = 0; core < 2; ++core)
+    m.program(
+        [&, core](Thread& t) {
+          for (int i = 0; i < 10; ++i) {
+            t.compute(100_ns);
+            t.sync();
+          }
+          end[core] = t.now();
+        },
+        core);
+  sim::Picos softirq{0};
+  m.program(
+      [&](Thread& t) {
+        t.take_core();
+        t.park("softirq");
+        t.compute(70_ns);
+        t.sync();
+        t.compute(30_ns);
+        t.park("softirq");
+        softirq = t.now();
+        t.compute(5_ns);
+      },
+      0);
+  m.at(250_ns, [&] { m.threads[2]->unpark(250_ns); });
+  m.at(600_ns, [&] { m.threads[2]->unpark(600_ns); });
+  m.run();
+  EXPECT_EQ(end[0], 1105_ns);
+  EXPECT_EQ(end[1], 1000_ns);
+  EXPECT_EQ(softirq, 600_ns);
+}
+
+TEST(InterruptThread, AHardInterruptDelaysIt) {
+  Machine m;
+  sim::Picos end{0};
+  m.program([&](Thread& t) {
+    t.take_core();
+    t.park("softirq");  // woken in the middle of a hard interrupt
+    EXPECT_EQ(t.now(), 150_ns);
+    t.compute(100_ns);
+    t.sync();
+    t.compute(100_ns);
+    t.sync();
+    end = t.now();
+  });
+  m.at(100_ns, [&] { m.core[0]->steal(100_ns, 50_ns); });
+  m.at(120_ns, [&] { m.threads[0]->unpark(120_ns); });
+  m.at(200_ns, [&] { EXPECT_EQ(m.core[0]->steal(200_ns, 40_ns), 250_ns); });  // behind the work that has begun
+  m.run();
+  EXPECT_EQ(end, 390_ns);
+}
+
 }  // namespace
 }  // namespace cpu
