@@ -20,13 +20,24 @@ struct EventTimes {
   /// Charges the message of `cause` for an event that its reader found at `found` and had at `returned`.
   void charge(sim::Journeys& journeys, const sim::trace::Cause& cause, sim::Picos found, sim::Picos returned) const {
     if (!cause.event) return;
+    charge_interrupt(journeys, cause);
+    journeys.mark(cause.msg, sim::Stage::tasklet, queued);
+    journeys.mark(cause.msg, sim::Stage::wake_up, found);
+    journeys.mark(cause.msg, sim::Stage::syscall_return, returned);
+  }
+  /// The same for a kernel consumer's CQ, whose poll begins at `polled`; `last` is the stage before it.
+  void charge_poll(sim::Journeys& journeys, const sim::trace::Cause& cause, sim::Stage last, sim::Picos polled) const {
+    if (!cause.event) return;
+    charge_interrupt(journeys, cause);
+    journeys.mark(cause.msg, last, polled);
+  }
+
+ private:
+  void charge_interrupt(sim::Journeys& journeys, const sim::trace::Cause& cause) const {
     journeys.mark(cause.msg, sim::Stage::eqe_write, eqe);
     journeys.mark(cause.msg, sim::Stage::msix, interrupt);
     journeys.mark(cause.msg, sim::Stage::irq_entry, handler_begin);
     journeys.mark(cause.msg, sim::Stage::irq_handler, handler_end);
-    journeys.mark(cause.msg, sim::Stage::tasklet, queued);
-    journeys.mark(cause.msg, sim::Stage::wake_up, found);
-    journeys.mark(cause.msg, sim::Stage::syscall_return, returned);
   }
 };
 

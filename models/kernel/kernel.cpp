@@ -25,6 +25,8 @@ Kernel::Kernel(sc_core::sc_module_name name, sim::Context& context, const Kernel
       space_(*platform.memory, platform.arena_base, platform.arena_size),
       dma_(space_, platform.iommu, platform.requester, config_.driver),
       commands_(context, config_, dma_, waiters_, platform.host),
+      completion_work_(context, waiters_, "ib-comp-wq", config_.cq_poll.work_delay, spawn()),
+      system_work_(context, waiters_, "kworker", config_.cq_poll.work_delay, spawn()),
       device_(std::make_unique<Device>(*this)),
       trace_(context, platform.host, "kernel", sim::trace::TrackKind::instant),
       uverbs_(std::make_unique<UverbsClient>()),
@@ -62,16 +64,17 @@ void Kernel::interrupt(std::uint64_t address, std::uint32_t data, sim::trace::Ca
 
 // Completion events -----------------------------------------------------------------------------------------------------
 
-bool Kernel::completion_event(std::uint32_t cqn) {
+EventClient::Handling Kernel::completion_event(std::uint32_t cqn) {
   Mlx5Cq* const cq = find_cq(cqn);
   if (cq == nullptr) {
     counter("unknown_cqn").add();
-    return false;
+    return Handling::none;
   }
   ++cq->arm_sn;
-  if (cq->listed) return false;
+  if (cq->kernel != nullptr) return Handling::at_once;
+  if (cq->listed) return Handling::none;
   cq->listed = true;
-  return true;
+  return Handling::tasklet;
 }
 
 void Kernel::completion_handler(std::uint32_t cqn, sim::trace::Cause cause, const EventTimes& times) {
@@ -105,6 +108,37 @@ void Kernel::add_cq(Mlx5Cq& cq) {
 void Kernel::remove_cq(Mlx5Cq& cq) {
   if (find_cq(cq.cqn) == &cq) cqs_[cq.cqn] = nullptr;
   comp_eq(cq.comp_vector).tasklet().remove(cq.cqn);
+}
+
+// Kernel threads -----------------------------------------------------------------------------------------------------------
+
+std::unique_ptr<cpu::Thread> Kernel::create_thread(std::size_t core, const std::string& name,
+                                                   std::function<void()> body) {
+  return std::make_unique<cpu::Thread>(*platform_.cores.at(core), *platform_.engine, space_,
+                                       "host" + std::to_string(platform_.host) + "." + name,
+                                       platform_.more_thread_numbers + threads_created_++, std::move(body));
+}
+
+WorkQueue::Spawn Kernel::spawn() {
+  return [this](std::size_t core, const std::string& name, std::function<void()> body) {
+    return create_thread(core, name, std::move(body));
+  };
+}
+
+Softirq& Kernel::softirq(std::size_t core) {
+  if (softirqs_.size() <= core) softirqs_.resize(core + 1);
+  if (softirqs_[core] == nullptr)
+    softirqs_[core] = std::make_unique<Softirq>(
+        context_, config_.cq_poll, *interrupt_contexts_.at(core),
+        [&](auto body) { return create_thread(core, "irq_poll" + std::to_string(core), std::move(body)); });
+  return *softirqs_[core];
+}
+
+sim::Picos Kernel::last_activity() const {
+  sim::Picos t = sim::max(completion_work_.last_activity(), system_work_.last_activity());
+  for (const auto& s : softirqs_)
+    if (s != nullptr) t = sim::max(t, s->last_activity());
+  return t;
 }
 
 // Async events ------------------------------------------------------------------------------------------------------------

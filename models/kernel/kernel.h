@@ -19,7 +19,9 @@
 #include "kernel/mlx5/eq.h"
 #include "kernel/mlx5/objects.h"
 #include "kernel/regular_files.h"
+#include "kernel/softirq.h"
 #include "kernel/wait.h"
+#include "kernel/work_queue.h"
 #include "pcie/msix.h"
 #include "pcie/root_complex.h"
 #include "sim/context.h"
@@ -43,6 +45,8 @@ struct Platform {
   std::int32_t host = 0;
   std::uint32_t thread_number = 0;          ///< of the kernel thread, unique in the simulation
   std::uint32_t removal_thread_number = 0;  ///< of the thread that takes the device down
+  /// First of the numbers of further kernel threads: softirqs, kworkers, kernel consumers.
+  std::uint32_t more_thread_numbers = 3072;
 };
 
 /// What QUERY_HCA_CAP said.
@@ -119,6 +123,8 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   /// -EADDRNOTAVAIL, -ENOSPC (no entry free), -ENODEV (the device is gone), or the device's error. From a thread.
   int add_address(const Gid& gid);
   int remove_address(const Gid& gid);
+  /// Position in Platform::cores of the core that takes a completion vector's interrupts.
+  unsigned core_of_vector(unsigned comp_vector) const;
   std::uint8_t active_mtu() const;
   /// Low byte of the next memory key: keys of one index differ in it, so that stale ones fail (S-MR-4).
   std::uint8_t next_key_variant() { return ++key_variant_; }
@@ -130,16 +136,34 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   int acquire(memory::AddressSpace& user, memory::Va start, std::uint64_t length, UserRegion& region);
   void release(memory::AddressSpace& user, UserRegion& region);
 
+  // For kernel consumers.
+  /// A thread of the kernel on a core, not started.
+  std::unique_ptr<cpu::Thread> create_thread(std::size_t core, const std::string& name, std::function<void()> body);
+  /// When softirqs and kworkers were last at work; 0 if never.
+  sim::Picos last_activity() const;
+  /// irq_poll of a core.
+  Softirq& softirq(std::size_t core);
+  WorkQueue& completion_work() { return completion_work_; }  ///< ib-comp-wq
+  WorkQueue& system_work() { return system_work_; }
+  const KernelUar& uar() const { return uar_; }
+  KernelDbrPool& kernel_dbrs() { return kernel_dbrs_; }
+
   void add_cq(Mlx5Cq& cq);
   /// Nothing refers to the CQ any more: take it off the look-up table and the tasklet list.
   void remove_cq(Mlx5Cq& cq);
   void add_qp(Qp& qp) { qps_[qp.qpn] = &qp; }
   void remove_qp(const Qp& qp) { qps_.erase(qp.qpn); }
+  /// Null if there is none of that number.
+  Qp* find_qp(std::uint32_t qpn) const {
+    const auto it = qps_.find(qpn);
+    return it != qps_.end() ? it->second : nullptr;
+  }
   void add_srq(Srq& srq) { srqs_[srq.srqn] = &srq; }
   void remove_srq(const Srq& srq) { srqs_.erase(srq.srqn); }
   RegularFiles& files() { return files_; }
 
  private:
+  WorkQueue::Spawn spawn();
   void boot();
   int probe();
   int query_caps();
@@ -147,7 +171,6 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   int set_up_interrupts();
   int create_eq(Eq& eq, unsigned log_size, std::uint64_t event_mask, std::uint32_t uar);
   std::unique_ptr<Eq> make_eq(std::uint16_t vector, unsigned log_size);
-  unsigned core_of_vector(unsigned comp_vector) const;
   void enable_msix();
   void program_msix(std::uint16_t vector, unsigned core);
   int tell_gids(const std::vector<std::uint32_t>& indices);
@@ -156,7 +179,7 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   void release_eq(std::unique_ptr<Eq>& eq);
   void release_memory();
 
-  bool completion_event(std::uint32_t cqn) override;
+  Handling completion_event(std::uint32_t cqn) override;
   void completion_handler(std::uint32_t cqn, sim::trace::Cause cause, const EventTimes& times) override;
   void command_event(std::uint32_t slots, sim::trace::Cause cause) override;
   void async_event(const hca::prm::Eqe& eqe, sim::trace::Cause cause) override;
@@ -177,8 +200,12 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   std::unique_ptr<Eq> command_eq_, async_eq_;
   std::vector<std::unique_ptr<Eq>> comp_eqs_;
   std::vector<Eq*> by_vector_;
-  memory::Va bar_head_{}, uar_map_{};
-  std::uint32_t uar_ = 0;  // the kernel's own page
+  memory::Va bar_head_{};
+  KernelUar uar_;  ///< event queues, CQs and queue pairs of the kernel
+  KernelDbrPool kernel_dbrs_;
+  std::vector<std::unique_ptr<Softirq>> softirqs_;  // by core; null until first used
+  WorkQueue completion_work_, system_work_;
+  std::uint32_t threads_created_ = 0;
   std::vector<DmaBuffer> icm_;
   std::unique_ptr<Device> device_;
   std::vector<Mlx5Cq*> cqs_;            // by CQN

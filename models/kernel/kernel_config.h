@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel/kernel_verbs_config.h"
 #include "sim/config.h"
 #include "sim/units.h"
 
@@ -248,6 +249,8 @@ struct KernelConfig {
   DriverConfig driver;
   DeviceConfig device;
   NetdevConfig netdev;
+  KernelVerbsConfig verbs;
+  CqPollConfig cq_poll;
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
@@ -257,6 +260,8 @@ struct KernelConfig {
     v("driver", c.driver, "memory management, device commands and event queues", part);
     v("device", c.device, "registration and removal of the RDMA device", part);
     v("netdev", c.netdev, "Ethernet device below the RDMA device", part);
+    v("verbs", c.verbs, "data path of kernel consumers", part);
+    v("cq_poll", c.cq_poll, "how the RDMA core polls CQs of kernel consumers", part);
   }
 };
 

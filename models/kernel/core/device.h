@@ -18,6 +18,7 @@ namespace kernel {
 
 class Kernel;
 class Device;
+struct DmaBuffer;
 
 /// What a device can do, in the members of ibv_device_attr_ex; the firmware version is a number, its text stays empty.
 struct DeviceAttr {
@@ -50,6 +51,10 @@ struct DeviceOps {
   int (*reg_user_mr)(Mr&, const UserMrAttr&, const Udata*) = nullptr;
   int (*rereg_user_mr)(Mr&, int flags, const UserMrAttr&, Pd& pd, const Udata*) = nullptr;
   int (*dereg_mr)(Mr&) = nullptr;
+  /// A region of DMA-mapped kernel pages that begins at `iova`.
+  int (*reg_phys_mr)(Mr&, const DmaBuffer&, std::uint64_t iova, std::uint64_t length, std::uint32_t access) = nullptr;
+  /// A region of all DMA addresses, for kernel consumers; `access`: enum ibv_access_flags.
+  int (*get_dma_mr)(Mr&, std::uint32_t access) = nullptr;
 
   std::unique_ptr<Mw> (*make_mw)() = nullptr;
   int (*alloc_mw)(Mw&, const Udata*) = nullptr;
@@ -83,7 +88,7 @@ struct DeviceOps {
   int (*alloc_xrcd)(XrcDomain&, const Udata*) = nullptr;
   int (*dealloc_xrcd)(XrcDomain&) = nullptr;
 
-  // Data path of kernel consumers.
+  // Data path of kernel consumers. Of poll_cq the number of completions, of req_notify_cq 1 if there are some already.
   int (*post_send)(Qp&, const ibv_send_wr*, const ibv_send_wr** bad) = nullptr;
   int (*post_recv)(Qp&, const ibv_recv_wr*, const ibv_recv_wr** bad) = nullptr;
   int (*post_srq_recv)(Srq&, const ibv_recv_wr*, const ibv_recv_wr** bad) = nullptr;
@@ -196,6 +201,8 @@ void DeviceOps::for_each_slot(F&& fn) {
   fn("reg_user_mr", &DeviceOps::reg_user_mr, kOptional);
   fn("rereg_user_mr", &DeviceOps::rereg_user_mr, kOptional);
   fn("dereg_mr", &DeviceOps::dereg_mr, kRequired);
+  fn("reg_phys_mr", &DeviceOps::reg_phys_mr, kOptional);
+  fn("get_dma_mr", &DeviceOps::get_dma_mr, kRequired);
   fn("make_mw", &DeviceOps::make_mw, kOptional);
   fn("alloc_mw", &DeviceOps::alloc_mw, kOptional);
   fn("dealloc_mw", &DeviceOps::dealloc_mw, kOptional);
@@ -221,11 +228,11 @@ void DeviceOps::for_each_slot(F&& fn) {
   fn("detach_mcast", &DeviceOps::detach_mcast, kOptional);
   fn("alloc_xrcd", &DeviceOps::alloc_xrcd, kOptional);
   fn("dealloc_xrcd", &DeviceOps::dealloc_xrcd, kOptional);
-  fn("post_send", &DeviceOps::post_send, kOptional);
-  fn("post_recv", &DeviceOps::post_recv, kOptional);
+  fn("post_send", &DeviceOps::post_send, kRequired);
+  fn("post_recv", &DeviceOps::post_recv, kRequired);
   fn("post_srq_recv", &DeviceOps::post_srq_recv, kOptional);
-  fn("poll_cq", &DeviceOps::poll_cq, kOptional);
-  fn("req_notify_cq", &DeviceOps::req_notify_cq, kOptional);
+  fn("poll_cq", &DeviceOps::poll_cq, kRequired);
+  fn("req_notify_cq", &DeviceOps::req_notify_cq, kRequired);
 }
 
 }  // namespace kernel

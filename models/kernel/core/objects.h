@@ -20,6 +20,7 @@ namespace kernel {
 
 class Device;
 class EventFile;
+struct CqPoll;
 struct Cq;
 struct Object;
 struct Qp;
@@ -66,7 +67,8 @@ struct Uobject {
 
 /// An asynchronous event of an object. Runs in a work queue and may not block.
 using EventHandler = void (*)(Object&, ibv_event_type, sim::trace::Cause);
-/// A CQ that was armed has a completion. Runs in the tasklet and may not block.
+/// A CQ that was armed has a completion. May not block. That of a program's CQ runs in the tasklet, that of a kernel
+/// consumer's in the hard interrupt.
 using CompHandler = void (*)(Cq&, sim::trace::Cause, const EventTimes&);
 
 struct Object {
@@ -82,9 +84,14 @@ struct Object {
   Uobject uobject;
 };
 
+struct Mr;
 struct Pd : Object {
   Pd() : Object(ObjectType::pd) {}
   std::uint32_t pdn = 0;
+  // Of kernel consumers only:
+  std::shared_ptr<Mr> internal_mr;       ///< covers all DMA addresses
+  std::uint32_t local_dma_lkey = 0;      ///< names DMA addresses in the consumer's own work requests
+  std::uint32_t unsafe_global_rkey = 0;  ///< names them in those of the peer; 0 unless IB_PD_UNSAFE_GLOBAL_RKEY
 };
 
 /// A range of user memory to be registered: address, length, the address by which work requests name its first byte,
@@ -118,6 +125,7 @@ struct Cq : Object {
   std::uint32_t cqn = 0, comp_vector = 0;
   std::uint32_t cqe = 0;  ///< entries that can be used
   CompHandler comp_handler = nullptr;
+  std::shared_ptr<CqPoll> poll;  ///< of a CQ that the core polls (ib_alloc_cq)
 };
 
 /// An XRC domain of the device. Domains of one inode are the same (S-XRC-1).

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "hca/prm.h"
+#include "kernel/core/cq_poll.h"
 #include "kernel/core/qp_state.h"
 
 namespace kernel {
@@ -55,6 +56,20 @@ QpResource describe(const Qp& qp, const ResourceOwner& owner, const QpContextRea
   return r;
 }
 
+std::string poll_context(const Cq& cq) {
+  if (cq.ucontext != nullptr) return "user";
+  if (cq.poll == nullptr) return "none";
+  switch (cq.poll->context) {
+    case PollContext::direct:
+      return "DIRECT";
+    case PollContext::softirq:
+      return "SOFTIRQ";
+    case PollContext::workqueue:
+      return "WORKQUEUE";
+  }
+  return "none";
+}
+
 void add(Resources& all, const Object& o, const QpContextReader& read) {
   const std::uint32_t ctxn = o.ucontext != nullptr ? o.ucontext->number : 0;
   const ResourceOwner& owner = *o.owner;
@@ -66,7 +81,8 @@ void add(Resources& all, const Object& o, const QpContextReader& read) {
     }
     case ObjectType::cq: {
       const auto& cq = static_cast<const Cq&>(o);
-      all.cq.push_back({cq.cqn, cq.cqe, cq.usecnt, ctxn, o.ucontext != nullptr ? "user" : "kernel", owner});
+      all.cq.push_back(
+          {cq.cqn, cq.cqe, cq.usecnt, ctxn, poll_context(cq), cq.poll != nullptr && cq.poll->dim != nullptr, owner});
       return;
     }
     case ObjectType::mr: {

@@ -26,7 +26,9 @@ struct QpResource {
 };
 struct CqResource {
   std::uint32_t cqn = 0, cqe = 0, users = 0, ctxn = 0;
-  std::string poll_ctx;  ///< who polls: "user"
+  std::string
+      poll_ctx;  ///< who polls: "user"; of kernel consumers "DIRECT", "SOFTIRQ", "WORKQUEUE", or "none" of the core's
+  bool adaptive_moderation = false;
   ResourceOwner owner;
 };
 struct MrResource {

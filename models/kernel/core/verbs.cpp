@@ -43,8 +43,30 @@ int ib_alloc_pd(Device& device, const Consumer& who, const Udata* udata, std::un
   return 0;
 }
 
+int ib_alloc_kernel_pd(Device& device, std::uint32_t flags, const Consumer& who, std::unique_ptr<Pd>& pd) {
+  std::unique_ptr<Pd> made;
+  if (const int error = ib_alloc_pd(device, who, nullptr, made); error != 0) return error;
+  const bool global = (flags & IB_PD_UNSAFE_GLOBAL_RKEY) != 0;
+  const std::uint32_t remote = global ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE : 0U;
+  std::shared_ptr<Mr> mr = blank(device, device.ops.make_mr, who);
+  mr->pd = made.get();
+  if (const int error = device.ops.get_dma_mr(*mr, IBV_ACCESS_LOCAL_WRITE | remote); error != 0) {
+    ib_dealloc_pd(*made);
+    return created(error);
+  }
+  made->local_dma_lkey = mr->key;
+  if (global) made->unsafe_global_rkey = mr->key;
+  made->internal_mr = std::move(mr);
+  pd = std::move(made);
+  return 0;
+}
+
 int ib_dealloc_pd(Pd& pd) {
   if (pd.usecnt != 0) return -EBUSY;
+  if (pd.internal_mr != nullptr) {
+    if (const int error = pd.device->ops.dereg_mr(*pd.internal_mr); error != 0) return error;
+    pd.internal_mr.reset();
+  }
   if (const int error = pd.device->ops.dealloc_pd(pd); error != 0) return error;
   return gone(pd);
 }
@@ -70,6 +92,20 @@ int ib_rereg_user_mr(Mr& mr, int flags, const UserMrAttr& attr, Pd& pd, const Ud
   --mr.pd->usecnt;
   ++pd.usecnt;
   mr.pd = &pd;
+  return 0;
+}
+
+int ib_reg_phys_mr(Pd& pd, const DmaBuffer& buffer, std::uint64_t iova, std::uint64_t length, std::uint32_t access,
+                   const Consumer& who, std::unique_ptr<Mr>& mr) {
+  Device& device = *pd.device;
+  if (device.ops.reg_phys_mr == nullptr) return -EOPNOTSUPP;
+  if (length == 0 || length > buffer.size || iova % memory::kPageSize != 0) return -EINVAL;
+  auto made = blank(device, device.ops.make_mr, who);
+  made->pd = &pd;
+  if (const int error = device.ops.reg_phys_mr(*made, buffer, iova, length, access); error != 0) return created(error);
+  ++pd.usecnt;
+  device.track(*made);
+  mr = std::move(made);
   return 0;
 }
 

@@ -15,12 +15,19 @@
 namespace kernel {
 
 int ib_alloc_pd(Device& device, const Consumer& who, const Udata* udata, std::unique_ptr<Pd>& pd);
+/// A kernel consumer's PD, with its keys for DMA addresses. `flags`: IB_PD_UNSAFE_GLOBAL_RKEY or 0.
+constexpr std::uint32_t IB_PD_UNSAFE_GLOBAL_RKEY = 1;
+int ib_alloc_kernel_pd(Device& device, std::uint32_t flags, const Consumer& who, std::unique_ptr<Pd>& pd);
 /// -EBUSY: objects refer to it.
 int ib_dealloc_pd(Pd& pd);
 
 int ib_reg_user_mr(Pd& pd, const UserMrAttr& attr, const Consumer& who, const Udata* udata, std::unique_ptr<Mr>& mr);
 /// `flags`: enum ibv_rereg_mr_flags; `pd` is the new one, or the old.
 int ib_rereg_user_mr(Mr& mr, int flags, const UserMrAttr& attr, Pd& pd, const Udata* udata);
+/// A region of a kernel consumer's memory, named from `iova` on, which has the same place in its page as the buffer. The verb is
+/// that of Linux until 4.4; it stands for a fast registration, which takes a work request.
+int ib_reg_phys_mr(Pd& pd, const DmaBuffer& buffer, std::uint64_t iova, std::uint64_t length, std::uint32_t access,
+                   const Consumer& who, std::unique_ptr<Mr>& mr);
 int ib_dereg_mr(Mr& mr);
 
 int ib_alloc_mw(Pd& pd, ibv_mw_type type, const Consumer& who, const Udata* udata, std::unique_ptr<Mw>& mw);
@@ -64,6 +71,24 @@ int ib_detach_mcast(Qp& qp, const Gid& group);
 /// Makes the domain on the device.
 int ib_alloc_xrcd(XrcDomain& domain, const Udata* udata);
 int ib_dealloc_xrcd(XrcDomain& domain);
+
+// Data path of kernel consumers. The structs are those of user verbs; addresses in data segments are DMA addresses, those of
+// inline data kernel addresses. QPs and CQs are those of kernel consumers.
+inline int ib_post_send(Qp& qp, const ibv_send_wr* wr, const ibv_send_wr** bad) {
+  return qp.device->ops.post_send(qp, wr, bad);
+}
+inline int ib_post_recv(Qp& qp, const ibv_recv_wr* wr, const ibv_recv_wr** bad) {
+  return qp.device->ops.post_recv(qp, wr, bad);
+}
+inline int ib_poll_cq(Cq& cq, int num_entries, ibv_wc* wc) { return cq.device->ops.poll_cq(cq, num_entries, wc); }
+enum IbCqNotifyFlags : std::uint32_t {
+  IB_CQ_SOLICITED = 1,
+  IB_CQ_NEXT_COMP = 2,
+  IB_CQ_SOLICITED_MASK = 3,
+  IB_CQ_REPORT_MISSED_EVENTS = 4,
+};
+/// Arms the CQ. 1: IB_CQ_REPORT_MISSED_EVENTS was given and completions wait that no event may announce (S-CE-20).
+inline int ib_req_notify_cq(Cq& cq, std::uint32_t flags) { return cq.device->ops.req_notify_cq(cq, flags); }
 
 /// Any of the destroy functions, by the object's type. XRC domains are their file's business.
 int ib_destroy(Object& object);

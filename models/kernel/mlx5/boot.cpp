@@ -193,31 +193,32 @@ int Kernel::create_eq(Eq& eq, unsigned log_size, std::uint64_t event_mask, std::
   }
   eq.attach(static_cast<std::uint8_t>(c.get(prm::kOutEqn)), platform_.bar0 + std::uint64_t{uar} * prm::kUarPageSize);
   // The first arm; later ones come from the interrupt handler.
-  thread_->mmio_store32(uar_map_ + prm::kUarEqDoorbellArm, eq.doorbell_value());
+  thread_->mmio_store32(uar_.map + prm::kUarEqDoorbellArm, eq.doorbell_value());
   thread_->barrier(cpu::Barrier::wmb);
   return 0;
 }
 
 int Kernel::set_up_interrupts() {
-  if (const int error = alloc_uar(commands_, uar_); error != 0) {
+  if (const int error = alloc_uar(commands_, uar_.index); error != 0) {
     boot_error_ = failed("ALLOC_UAR", error);
     return error;
   }
-  uar_map_ = space_.map_mmio(platform_.bar0 + std::uint64_t{uar_} * prm::kUarPageSize, prm::kUarPageSize,
+  uar_.map = space_.map_mmio(platform_.bar0 + std::uint64_t{uar_.index} * prm::kUarPageSize, prm::kUarPageSize,
                              memory::MemoryType::uncached);
   const DriverConfig& d = config_.driver;
   enable_msix();
   command_eq_ = make_eq(kCommandVector, d.log_command_eq_size);
-  if (const int e = create_eq(*command_eq_, d.log_command_eq_size, bit(prm::kEventCmd), uar_); e != 0) return e;
+  if (const int e = create_eq(*command_eq_, d.log_command_eq_size, bit(prm::kEventCmd), uar_.index); e != 0) return e;
   commands_.use_events();
   async_eq_ = make_eq(kAsyncVector, d.log_async_eq_size);
-  if (const int e = create_eq(*async_eq_, d.log_async_eq_size, kAsyncMask, uar_); e != 0) return e;
+  if (const int e = create_eq(*async_eq_, d.log_async_eq_size, kAsyncMask, uar_.index); e != 0) return e;
 
   std::uint32_t n = d.comp_vectors != 0 ? d.comp_vectors : static_cast<std::uint32_t>(platform_.cores.size());
   n = std::min({n, caps_.comp_vectors, prm::kMsixVectors - kFirstCompVector});
   for (std::uint32_t i = 0; i < n; ++i) {
     comp_eqs_.push_back(make_eq(static_cast<std::uint16_t>(kFirstCompVector + i), d.log_comp_eq_size));
-    if (const int e = create_eq(*comp_eqs_.back(), d.log_comp_eq_size, bit(prm::kEventComp), uar_); e != 0) return e;
+    if (const int e = create_eq(*comp_eqs_.back(), d.log_comp_eq_size, bit(prm::kEventComp), uar_.index); e != 0)
+      return e;
   }
   return 0;
 }

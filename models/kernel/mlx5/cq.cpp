@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion queues of the driver. Their rings and doorbell records are user memory. A resize gives the device a second
+// Completion queues of the driver. Rings and doorbell records are user memory, but for kernel consumers (kernel_qp.cpp). A resize gives the device a second
 // ring; when the command ends, the device has left the first, and the library moves what lies in it (S-OBJ-36, S-OVR-12).
 // Source: mlx5_ib cq.c.
 #include <rdma/ib_user_verbs.h>
@@ -14,19 +14,25 @@
 
 namespace kernel::mlx5_ib {
 
-int create_cq(Cq& core, const CqInitAttr& attr, const Udata* udata) {
-  if (udata == nullptr) return -EOPNOTSUPP;
-  auto& cq = static_cast<Mlx5Cq&>(core);
+namespace {
+
+/// What a CQ of either kind has.
+CqParams params_of(const Mlx5Cq& cq, const CqInitAttr& attr) {
   Kernel& kernel = cq.device->kernel;
-  const std::uint32_t most = 1U << kernel.caps().log_max_cq_sz;
-  if (attr.cqe == 0 || attr.cqe >= most) return -EINVAL;
-  const std::uint32_t entries = std::bit_ceil(attr.cqe + 1);
-  if (entries > most) return -EINVAL;
-  if ((attr.flags &
-       ~static_cast<std::uint32_t>(IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN | IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)) != 0)
-    return -EOPNOTSUPP;
-  if (udata->in.size() < offsetof(mlx5_ib_create_cq, cqe_comp_en)) return -EINVAL;
-  const auto user = udata->request<mlx5_ib_create_cq>();
+  CqParams p;
+  p.log_size = static_cast<unsigned>(std::bit_width(cq.entries) - 1);
+  p.cqe_size = cq.cqe_size;
+  p.eqn = kernel.comp_eq(cq.comp_vector).eqn();
+  p.period_from_cqe = kernel.config().driver.cq_period_mode == CqPeriodMode::cqe;
+  p.solicited_breaks = kernel.config().driver.solicited_breaks_moderation;
+  p.ignore_overrun = (attr.flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) != 0;
+  return p;
+}
+
+int create_user_cq(Mlx5Cq& cq, const CqInitAttr& attr, const Udata& udata) {
+  Kernel& kernel = cq.device->kernel;
+  if (udata.in.size() < offsetof(mlx5_ib_create_cq, cqe_comp_en)) return -EINVAL;
+  const auto user = udata.request<mlx5_ib_create_cq>();
   if ((user.flags & ~static_cast<std::uint32_t>(MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD)) != 0 || user.reserved0 != 0 ||
       user.reserved1 != 0)
     return -EINVAL;
@@ -34,31 +40,42 @@ int create_cq(Cq& core, const CqInitAttr& attr, const Udata* udata) {
   if (user.cqe_comp_en != 0) return -EOPNOTSUPP;
 
   Mlx5Ucontext& context = context_of(cq);
-  CqParams params;
+  cq.cqe_size = user.cqe_size;
+  CqParams params = params_of(cq, attr);
   if (const int error =
-          kernel.acquire(*context.user, {user.buf_addr}, std::uint64_t{entries} * user.cqe_size, cq.buffer);
+          kernel.acquire(*context.user, {user.buf_addr}, std::uint64_t{cq.entries} * user.cqe_size, cq.buffer);
       error != 0)
     return error;
   Undo undo_buffer([&] { kernel.release(*context.user, cq.buffer); });
   if (const int error = acquire_dbr(context, user.db_addr, cq.dbr, params.dbr); error != 0) return error;
   Undo undo_dbr([&] { release_dbr(context, cq.dbr); });
-  params.log_size = static_cast<unsigned>(std::bit_width(entries) - 1);
-  params.cqe_size = user.cqe_size;
   params.page_offset = static_cast<std::uint32_t>(memory::Va{user.buf_addr}.offset() / 64);
   params.uar = context.uars.front();
-  params.eqn = kernel.comp_eq(cq.comp_vector).eqn();
-  params.period_from_cqe = kernel.config().driver.cq_period_mode == CqPeriodMode::cqe;
-  params.solicited_breaks = kernel.config().driver.solicited_breaks_moderation;
-  params.ignore_overrun = (attr.flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) != 0;
   if (const int error = kernel::create_cq(kernel.commands(), params, cq.buffer.mapping, cq.cqn); error != 0)
     return error;
   undo_dbr.dismiss();
   undo_buffer.dismiss();
-  cq.entries = entries;
-  cq.cqe = entries - 1;
-  cq.cqe_size = user.cqe_size;
+  udata.respond(mlx5_ib_create_cq_resp{cq.cqn, 0});
+  return 0;
+}
+
+}  // namespace
+
+int create_cq(Cq& core, const CqInitAttr& attr, const Udata* udata) {
+  auto& cq = static_cast<Mlx5Cq&>(core);
+  Kernel& kernel = cq.device->kernel;
+  const std::uint32_t most = 1U << kernel.caps().log_max_cq_sz;
+  if (attr.cqe == 0 || attr.cqe >= most) return -EINVAL;
+  cq.entries = std::bit_ceil(attr.cqe + 1);
+  if (cq.entries > most || cq.comp_vector >= kernel.comp_vectors()) return -EINVAL;
+  if ((attr.flags &
+       ~static_cast<std::uint32_t>(IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN | IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)) != 0)
+    return -EOPNOTSUPP;
+  CqParams params = params_of(cq, attr);
+  if (const int error = udata != nullptr ? create_user_cq(cq, attr, *udata) : create_kernel_cq(cq, params); error != 0)
+    return error;
+  cq.cqe = cq.entries - 1;
   kernel.add_cq(cq);
-  udata->respond(mlx5_ib_create_cq_resp{cq.cqn, 0});
   return 0;
 }
 
@@ -108,7 +125,10 @@ int destroy_cq(Cq& core) {
   Kernel& kernel = cq.device->kernel;
   if (const int error = kernel::destroy_cq(kernel.commands(), cq.cqn); error != 0) return error;
   kernel.remove_cq(cq);
-  if (cq.ucontext == nullptr) return 0;
+  if (cq.kernel != nullptr) {
+    free_kernel_cq(cq);
+    return 0;
+  }
   kernel.release(*cq.ucontext->user, cq.buffer);
   release_dbr(context_of(cq), cq.dbr);
   return 0;

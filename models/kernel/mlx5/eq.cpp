@@ -85,7 +85,17 @@ sim::Task<> Eq::handle(const prm::Eqe& eqe, sim::trace::Cause cause, const Event
   switch (eqe.type) {
     case prm::kEventComp: {
       const std::uint32_t cqn = prm::get(bytes, prm::kEqeCompCqn);
-      if (client_.completion_event(cqn)) tasklet_.add(cqn, cause, times);
+      switch (client_.completion_event(cqn)) {
+        case EventClient::Handling::none:
+          break;
+        case EventClient::Handling::tasklet:
+          tasklet_.add(cqn, cause, times);
+          break;
+        case EventClient::Handling::at_once:
+          co_await occupy(config_.cq_poll.comp_handler);
+          client_.completion_handler(cqn, cause, times);
+          break;
+      }
       break;
     }
     case prm::kEventCmd:

@@ -19,9 +19,14 @@ namespace kernel {
 /// Who takes what the event queues report.
 struct EventClient {
   virtual ~EventClient() = default;
-  /// A completion event of an existing user CQ: true if the CQ is to be put on the tasklet list.
-  virtual bool completion_event(std::uint32_t cqn) = 0;
-  /// The completion handler of a CQ, from the tasklet.
+  /// Where the completion handler of a CQ runs.
+  enum class Handling : std::uint8_t {
+    none,     ///< nowhere: there is no such CQ, or it is on the list already
+    tasklet,  ///< CQs of programs: in the tasklet, which has them on its list
+    at_once,  ///< CQs of kernel consumers: in the hard interrupt
+  };
+  virtual Handling completion_event(std::uint32_t cqn) = 0;
+  /// The completion handler of a CQ.
   virtual void completion_handler(std::uint32_t cqn, sim::trace::Cause cause, const EventTimes& times) = 0;
   virtual void command_event(std::uint32_t slots, sim::trace::Cause cause) = 0;
   virtual void async_event(const hca::prm::Eqe& eqe, sim::trace::Cause cause) = 0;

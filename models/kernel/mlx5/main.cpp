@@ -54,6 +54,8 @@ DeviceOps main_ops() {
   t.reg_user_mr = &reg_user_mr;
   t.rereg_user_mr = &rereg_user_mr;
   t.dereg_mr = &dereg_mr;
+  t.reg_phys_mr = &reg_phys_mr;
+  t.get_dma_mr = &get_dma_mr;
   t.make_cq = &make<Cq, Mlx5Cq>;
   t.create_cq = &create_cq;
   t.modify_cq = &modify_cq;
@@ -72,6 +74,10 @@ DeviceOps main_ops() {
   t.make_ah = &make<Ah, Ah>;
   t.create_ah = &create_ah;
   t.destroy_ah = &destroy_ah;
+  t.post_send = &post_send;
+  t.post_recv = &post_recv;
+  t.poll_cq = &poll_cq;
+  t.req_notify_cq = &req_notify_cq;
   t.attach_mcast = &attach_mcast;
   t.detach_mcast = &detach_mcast;
   return t;

@@ -107,6 +107,24 @@ int create_mkey(CommandInterface& c, const MkeyParams& p, const DmaMapping& mapp
   if (error == 0) key = index << 8 | p.variant;
   return error;
 }
+int create_dma_key(CommandInterface& c, std::uint32_t pdn, std::uint32_t access, std::uint8_t variant,
+                   std::uint32_t& key) {
+  Command cmd(prm::kCreateMkey, prm::kCreateMkeyPas, kShort);
+  const auto mkc = [&](prm::Field f, std::uint32_t v) { cmd.set(f, v, prm::kMkcOffset); };
+  mkc(prm::kMkcRw, (access & IBV_ACCESS_REMOTE_WRITE) != 0 ? 1 : 0);
+  mkc(prm::kMkcRr, (access & IBV_ACCESS_REMOTE_READ) != 0 ? 1 : 0);
+  mkc(prm::kMkcLw, (access & IBV_ACCESS_LOCAL_WRITE) != 0 ? 1 : 0);
+  mkc(prm::kMkcLr, 1);
+  mkc(prm::kMkcAccessMode, prm::kMkcModePa);
+  mkc(prm::kMkcQpn, 0xffffff);
+  mkc(prm::kMkcVariant, variant);
+  mkc(prm::kMkcLength64, 1);
+  mkc(prm::kMkcPd, pdn);
+  std::uint32_t index = 0;
+  const int error = run_for_number(c, cmd, index);
+  if (error == 0) key = index << 8 | variant;
+  return error;
+}
 int create_window_key(CommandInterface& c, std::uint32_t pdn, bool type_2, std::uint8_t variant, std::uint32_t& key) {
   constexpr std::uint32_t kEntries = 4;  // as many as a bind WQE carries, padding included
   Command cmd(prm::kCreateMkey, prm::kCreateMkeyPas, kShort);

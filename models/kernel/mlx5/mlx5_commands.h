@@ -27,6 +27,9 @@ struct MkeyParams {
 };
 /// `key` receives index<<8 | variant.
 int create_mkey(CommandInterface& c, const MkeyParams& p, const DmaMapping& pages, std::uint32_t& key);
+/// A key whose addresses are DMA addresses, all of them.
+int create_dma_key(CommandInterface& c, std::uint32_t pdn, std::uint32_t access, std::uint8_t variant,
+                   std::uint32_t& key);
 /// An indirect key without translations, for a memory window; type 2 may be invalidated by a remote SEND.
 int create_window_key(CommandInterface& c, std::uint32_t pdn, bool type_2, std::uint8_t variant, std::uint32_t& key);
 int destroy_mkey(CommandInterface& c, std::uint32_t key);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mlx5_ib: the driver's callbacks for the RDMA core, by the file that has them. Their meaning is that of DeviceOps.
-// Objects of kernel consumers (null Udata) are refused with -EOPNOTSUPP where only rings of user memory exist.
+// Objects of kernel consumers (null Udata) have rings in kernel memory: QPs of type RC and UC, and CQs. What exists for programs
+// only is refused with -EOPNOTSUPP.
 #pragma once
 
 #include <span>
@@ -30,6 +31,8 @@ long mmap(Ucontext& context, std::size_t length, std::uint64_t offset);
 int reg_user_mr(Mr& mr, const UserMrAttr& attr, const Udata* udata);
 int rereg_user_mr(Mr& mr, int flags, const UserMrAttr& attr, Pd& pd, const Udata* udata);
 int dereg_mr(Mr& mr);
+int reg_phys_mr(Mr& mr, const DmaBuffer& buffer, std::uint64_t iova, std::uint64_t length, std::uint32_t access);
+int get_dma_mr(Mr& mr, std::uint32_t access);
 int alloc_mw(Mw& mw, const Udata* udata);
 int dealloc_mw(Mw& mw);
 
@@ -63,6 +66,25 @@ int attach_mcast(Qp& qp, const Gid& group);
 int detach_mcast(Qp& qp, const Gid& group);
 int alloc_xrcd(XrcDomain& domain, const Udata* udata);
 int dealloc_xrcd(XrcDomain& domain);
+
+// kernel_qp.cpp: rings of kernel consumers
+int create_kernel_qp(Mlx5Qp& qp, const QpInitAttr& attr);
+void free_kernel_qp(Mlx5Qp& qp);
+/// The queue pair has been reset: its completions and indices go.
+void reset_kernel_qp(Mlx5Qp& qp);
+/// `params` has everything but what concerns the rings.
+int create_kernel_cq(Mlx5Cq& cq, CqParams& params);
+void free_kernel_cq(Mlx5Cq& cq);
+/// Which workload the later WRs of a kernel consumer's queue pair belong to, for latency accounting.
+void set_flow(Qp& qp, std::uint32_t flow);
+
+// wr.cpp, poll_cq.cpp: data path of kernel consumers
+int post_send(Qp& qp, const ibv_send_wr* wr, const ibv_send_wr** bad);
+int post_recv(Qp& qp, const ibv_recv_wr* wr, const ibv_recv_wr** bad);
+int poll_cq(Cq& cq, int num_entries, ibv_wc* wc);
+int req_notify_cq(Cq& cq, std::uint32_t flags);
+/// Removes the completions of a queue pair.
+void clean_kernel_cq(Mlx5Cq& cq, std::uint32_t qpn);
 
 // doorbell_record.cpp
 /// The page of a doorbell record in user memory, pinned once for all records in it; `bus` is the record's DMA address.

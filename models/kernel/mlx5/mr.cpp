@@ -83,6 +83,23 @@ int dereg_mr(Mr& core) {
   return 0;
 }
 
+int reg_phys_mr(Mr& mr, const DmaBuffer& buffer, std::uint64_t iova, std::uint64_t length, std::uint32_t access) {
+  Kernel& kernel = mr.device->kernel;
+  mr.iova = iova;
+  mr.length = length;
+  mr.access = access;
+  const std::size_t pages = (length + memory::kPageSize - 1) / memory::kPageSize;
+  const DmaMapping mapping{
+      {buffer.mapping.pages.begin(), buffer.mapping.pages.begin() + static_cast<std::ptrdiff_t>(pages)}};
+  return create_mkey(kernel.commands(), {mr.pd->pdn, access, iova, length, kernel.next_key_variant()}, mapping, mr.key);
+}
+
+int get_dma_mr(Mr& mr, std::uint32_t access) {
+  Kernel& kernel = mr.device->kernel;
+  mr.access = access;
+  return create_dma_key(kernel.commands(), mr.pd->pdn, access, kernel.next_key_variant(), mr.key);
+}
+
 int alloc_mw(Mw& mw, const Udata* udata) {
   if (udata != nullptr) {
     const auto driver = udata->request<mlx5_ib_alloc_mw>();

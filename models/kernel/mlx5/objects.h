@@ -10,6 +10,7 @@
 #include "kernel/core/objects.h"
 #include "kernel/dma_map.h"
 #include "kernel/mlx5/bfreg.h"
+#include "kernel/mlx5/kernel_queues.h"
 
 namespace kernel {
 
@@ -45,7 +46,8 @@ struct Mlx5Cq final : Cq {
   UserRegion buffer;
   DbrPage* dbr = nullptr;
   bool resizing = false;
-  bool listed = false;  ///< on its event queue's tasklet list
+  bool listed = false;               ///< on its event queue's tasklet list
+  std::unique_ptr<KernelCq> kernel;  ///< of a kernel consumer; else the ring is the user's
 };
 
 struct Mlx5Srq final : Srq {
@@ -66,6 +68,7 @@ struct Mlx5Qp final : Qp {
   std::uint8_t max_dest_rd_atomic = 0;
   std::uint32_t access = 0;
   std::uint32_t dest_qpn = 0;
+  std::unique_ptr<KernelQp> kernel;  ///< of a kernel consumer; else the rings are the user's
 };
 
 }  // namespace kernel

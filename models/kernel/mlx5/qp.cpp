@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queue pairs of the driver, types RC, UC, UD and XRC. Rings belong to user space, which also computed their sizes; the
-// driver checks them against the device. Other types are refused.
+// driver checks them against the device. Those of kernel consumers are in kernel_qp.cpp. Other types are refused.
 // Source: mlx5_ib qp.c (create_user_qp, set_rq_size, set_user_buf_size, create_xrc_tgt_qp).
 #include <rdma/mlx5-abi.h>
 
@@ -81,6 +81,7 @@ void build_qpc(const Mlx5Qp& qp, std::span<std::byte> qpc) {
   }
   if (qp.dbr != nullptr)
     prm::set64(qpc.data(), prm::kQpcDbrAddr, qp.dbr->region.mapping.pages.front().v + qp.dbr_offset);
+  if (qp.kernel != nullptr) prm::set64(qpc.data(), prm::kQpcDbrAddr, qp.kernel->dbr.at.v);
 }
 
 namespace {
@@ -95,6 +96,7 @@ int create_on_device(Mlx5Qp& qp, const DmaMapping& pages) {
 }
 
 void give_back(Mlx5Qp& qp) {
+  if (qp.kernel != nullptr) return free_kernel_qp(qp);
   if (qp.ucontext == nullptr) return;
   Mlx5Ucontext& context = context_of(qp);
   qp.device->kernel.release(*context.user, qp.buffer);
@@ -119,8 +121,8 @@ int take_register(Mlx5Qp& qp, const mlx5_ib_create_qp& user) {
 }  // namespace
 
 int create_qp(Qp& core, const QpInitAttr& attr, const Udata* udata) {
-  if (udata == nullptr) return -EOPNOTSUPP;
   auto& qp = static_cast<Mlx5Qp&>(core);
+  if (udata == nullptr) return create_kernel_qp(qp, attr);
   Kernel& kernel = qp.device->kernel;
   if (udata->in.size() < offsetof(mlx5_ib_create_qp, flags)) return -EINVAL;
   const auto user = udata->request<mlx5_ib_create_qp>();
@@ -210,6 +212,7 @@ int destroy_qp(Qp& core) {
     if (const int error = kernel::modify_qp(kernel.commands(), prm::kQp2Rst, qp.qpn, 0, {}); error != 0)
       kernel.counter("qp_reset_failures").add();
   qp.state = IBV_QPS_RESET;
+  if (qp.kernel != nullptr) reset_kernel_qp(qp);
   if (const int error = kernel::destroy_qp(kernel.commands(), qp.qpn); error != 0) return error;
   kernel.remove_qp(qp);
   give_back(qp);

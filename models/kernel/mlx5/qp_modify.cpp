@@ -139,6 +139,7 @@ int modify_qp(Qp& core, const QpAttr& attr, std::uint32_t mask, const Udata* /*u
   if (const int error = kernel::modify_qp(kernel.commands(), *opcode, qp.qpn, opt, qpc, op_mod); error != 0)
     return error;
   remember(qp, change, attr);
+  if (change.to == IBV_QPS_RESET && qp.kernel != nullptr) reset_kernel_qp(qp);
   return 0;
 }
 

@@ -53,7 +53,7 @@ void Kernel::take_down() {
   release_eq(async_eq_);
   commands_.stop_events();
   release_eq(command_eq_);
-  if (dealloc_uar(commands_, uar_) != 0) counter("uar_release_failures").add();
+  if (dealloc_uar(commands_, uar_.index) != 0) counter("uar_release_failures").add();
   const auto simple = [this](std::uint16_t opcode) {
     Command c(opcode, 16, 16);
     if (commands_.execute(c) != 0) counter("teardown_failures").add();
@@ -62,7 +62,7 @@ void Kernel::take_down() {
   release_memory();
   simple(prm::kDisableHca);
   commands_.release();
-  space_.unmap_mmio(uar_map_);
+  space_.unmap_mmio(uar_.map);
   space_.unmap_mmio(bar_head_);
   device_ = nullptr;
   rdma_.step(RegistrationStep::torn_down);
