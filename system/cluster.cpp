@@ -7,6 +7,19 @@
 #include "system/watchdog.h"
 
 namespace sys {
+namespace {
+
+/// Who looks at completions, on the client's side and the server's.
+std::string completions_of(const WorkloadConfig& c) {
+  const auto side = [&](bool client) {
+    if (!c.in_kernel(client)) return std::string(sim::enum_name(c.mode(client))) + " mode";
+    return "in the kernel by " + std::string(sim::enum_name(c.poll_context)) + (c.dim ? " with DIM" : "");
+  };
+  const std::string client = side(true), server = side(false);
+  return client == server ? client : "client " + client + ", server " + server;
+}
+
+}  // namespace
 
 Cluster::Cluster(sim::Context& context, const ScenarioConfig& scenario, sim::EngineMode mode, bool reverse)
     : context_(context), scenario_(scenario), engine_("engine", context.scheduler, mode) {
@@ -125,9 +138,9 @@ std::vector<std::pair<std::string, std::string>> Cluster::summary() const {
     const WorkloadConfig& c = w->config();
     lines.emplace_back(w->record().name, std::string(sim::enum_name(c.op)) + ", " + sim::to_string(c.size) + ", " +
                                              std::to_string(c.iters) + " iterations, MTU " + std::to_string(c.mtu) +
-                                             " B, " + std::string(sim::enum_name(c.completion)) + " mode, tx_depth " +
-                                             std::to_string(c.depth()) + ", cq_mod " + std::to_string(c.cq_mod) + ", " +
-                                             std::to_string(c.qps) + " QP");
+                                             " B, " + completions_of(c) + ", tx_depth " + std::to_string(c.depth()) +
+                                             ", cq_mod " + std::to_string(c.cq_mod) + ", " + std::to_string(c.qps) +
+                                             " QP");
   }
   for (const auto& [name, p] : scenario_.programs)
     lines.emplace_back(name, "program on " + (p.host.empty() ? scenario_.host_name(0) : p.host) + ", " +

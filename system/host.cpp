@@ -9,6 +9,7 @@ namespace sys {
 namespace {
 
 constexpr std::uint32_t kThreadsPerHost = 1U << 12;
+constexpr std::uint32_t kProgramThreadsPerHost = kThreadsPerHost * 3 / 4;  // the others are the kernel's
 constexpr std::uint32_t kFirstPid = 1000;
 constexpr std::uint64_t kArena = 1ULL << 34;  // 16 GiB of address space, backed as used
 constexpr std::uint64_t kArenasPerHost = 32;
@@ -47,6 +48,7 @@ kernel::Platform platform(memory::HostMemory& memory, sim::Engine& engine,
   p.host = index;
   p.thread_number = static_cast<std::uint32_t>(index) * kThreadsPerHost;
   p.removal_thread_number = p.thread_number + kThreadsPerHost - 1;
+  p.more_thread_numbers = p.thread_number + kProgramThreadsPerHost;
   return p;
 }
 
@@ -137,6 +139,7 @@ cpu::Thread& Host::create_thread(Process& process, std::size_t core_index, std::
                                  std::function<void()> body) {
   const auto number =
       static_cast<std::uint32_t>(index_) * kThreadsPerHost + 1 + static_cast<std::uint32_t>(threads_.size());
+  SIM_CHECK(threads_.size() + 1 < kProgramThreadsPerHost, "too many threads on one host");
   const auto program = [&process, run = std::move(body)] {
     try {
       run();
@@ -150,6 +153,11 @@ cpu::Thread& Host::create_thread(Process& process, std::size_t core_index, std::
   threads_.back()->process = static_cast<verbs::ProcessState*>(&process);
   if (process.os.owner().comm.empty())  // a process is called as its first thread
     process.os.set_owner({process.os.owner().pid, threads_.back()->name()});
+  return *threads_.back();
+}
+
+cpu::Thread& Host::create_kernel_thread(std::size_t core_index, const std::string& name, std::function<void()> body) {
+  threads_.push_back(kernel_.create_thread(core_index % cores_.size(), name, std::move(body)));
   return *threads_.back();
 }
 

@@ -51,6 +51,7 @@ class Host : public sc_core::sc_module {
   iommu::Iommu& iommu() { return iommu_; }
   pcie::Endpoint& endpoint() { return endpoint_; }
   std::int32_t index() const { return index_; }
+  Exchange& exchange() { return exchange_; }
   const HostConfig& config() const { return config_; }
 
   /// Takes the adapter away: by unbinding its driver, or by surprise, pulled out of its slot.
@@ -61,6 +62,8 @@ class Host : public sc_core::sc_module {
   /// A program thread of `process` on core `core`; not started. Its number is unique in the simulation and does not depend
   /// on the order in which hosts are built.
   cpu::Thread& create_thread(Process& process, std::size_t core, std::string name, std::function<void()> body);
+  /// A thread of the kernel, for a kernel consumer; not started.
+  cpu::Thread& create_kernel_thread(std::size_t core, const std::string& name, std::function<void()> body);
   const std::vector<std::unique_ptr<cpu::Thread>>& threads() const { return threads_; }
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
 

@@ -19,15 +19,9 @@ class PerftestProgram {
   void run();
 
  private:
-  /// What the two sides tell each other.
-  struct Address {
-    std::uint32_t qpn, psn, rkey;
-    std::uint64_t va;
-    std::uint8_t gid[16];
-  };
   struct Connection {
     ibv_qp* qp = nullptr;
-    Address mine{}, peer{};
+    PeerAddress mine{}, peer{};
     std::uint64_t posted = 0, completed = 0, received = 0;
     std::uint64_t receives_posted = 0;
   };

@@ -18,8 +18,9 @@ Json rows(const List& list, Fill&& fill) {
   for (const auto& r : list) {
     Json row = Json::object();
     fill(r, row);
-    row["pid"] = r.owner.pid;
-    row["comm"] = r.owner.comm;
+    // A kernel consumer is no process; its module's name stands in brackets.
+    if (r.owner.pid != 0) row["pid"] = r.owner.pid;
+    row["comm"] = r.owner.pid != 0 ? r.owner.comm : "[" + r.owner.comm + "]";
     out.push_back(std::move(row));
   }
   return out;
@@ -34,14 +35,15 @@ Json of_host(Host& host) {
   j["pd"] = rows(all.pd, [](const kernel::PdResource& r, Json& row) {
     row["pdn"] = r.pdn;
     row["users"] = r.users;
-    row["ctxn"] = r.ctxn;
+    if (r.ctxn != 0) row["ctxn"] = r.ctxn;
   });
   j["cq"] = rows(all.cq, [](const kernel::CqResource& r, Json& row) {
     row["cqn"] = r.cqn;
     row["cqe"] = r.cqe;
     row["users"] = r.users;
     row["poll-ctx"] = r.poll_ctx;
-    row["ctxn"] = r.ctxn;
+    if (r.adaptive_moderation) row["adaptive-moderation"] = "on";
+    if (r.ctxn != 0) row["ctxn"] = r.ctxn;
   });
   j["qp"] = rows(all.qp, [](const kernel::QpResource& r, Json& row) {
     row["lqpn"] = r.lqpn;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "hca/report.h"
+#include "kernel/mlx5/objects.h"
 #include "kernel/uverbs/uverbs_file.h"
 #include "system/verbs_names.h"
 #include "verbs_frontend/mlx5/outstanding.h"
@@ -48,6 +49,20 @@ std::string progress(const hca::QpReport& q, const verbs::mlx5::QpOutstanding& p
   if (q.error) return "the device has flushed them; their completions went into a CQ in error";
   return posted.signaled == 0 ? "the device has done them all, and no completion will give their slots back"
                               : "the device has done them all, the completions are not polled";
+}
+
+/// What modules have posted and not seen completed.
+void kernel_consumers(Host& host, std::vector<std::string>& out) {
+  if (!host.kernel().ready()) return;
+  for (const kernel::Object* o : host.kernel().device().objects(kernel::ObjectType::qp)) {
+    const auto& qp = static_cast<const kernel::Mlx5Qp&>(*o);
+    if (qp.kernel == nullptr) continue;
+    const std::uint32_t sends = qp.kernel->sq.head - qp.kernel->sq.tail,
+                        receives = qp.kernel->rq.head - qp.kernel->rq.tail;
+    if (sends + receives != 0)
+      out.push_back("QP " + hex(qp.qpn) + " of [" + qp.owner->comm + "] on " + host.config().name + ": " +
+                    count(sends, "send WR") + " and " + count(receives, "receive WR") + " outstanding");
+  }
 }
 
 }  // namespace
@@ -101,8 +116,10 @@ void Watchdog::queues(const Host& host, const Process& process, std::vector<std:
 std::vector<std::string> Watchdog::report() const {
   std::vector<std::string> lines;
   threads(lines);
-  for (const auto& h : hosts_)
+  for (const auto& h : hosts_) {
     for (const auto& p : h->processes()) queues(*h, *p, lines);
+    kernel_consumers(*h, lines);
+  }
   for (const auto& h : hosts_)
     if (!h->kernel().boot_error().empty())
       lines.push_back(h->config().name + ": the device did not come up: " + h->kernel().boot_error());
@@ -119,6 +136,7 @@ bool Watchdog::stalled(sim::Picos now, sim::Picos limit) const {
       if (!t.started() || why == "sleep" || why == "poll with a time limit" || t.now() > now - limit) return false;
       someone = true;
     }
+    if (h->kernel().last_activity() > now - limit) return false;
     for (const hca::QpReport& q : h->report().qps)
       if (q.ack_timer || (q.rnr_waiting && q.rnr_retry != 7)) return false;
   }

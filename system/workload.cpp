@@ -4,6 +4,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "system/kernel_perftest.h"
 #include "system/perftest_program.h"
 #include "system/verbs_names.h"
 
@@ -44,17 +45,33 @@ Workload::Workload(const WorkloadConfig& config, std::uint32_t flow, Host& clien
 
 void Workload::create(std::size_t core, std::function<void()> on_first_post) {
   on_first_post_ = std::move(on_first_post);
-  for (const bool client : {true, false}) {
-    Host& host = *hosts_[client ? 0 : 1];
-    Process& process = host.create_process();
-    process.flow = flow_;
-    threads_.push_back(
-        &host.create_thread(process, core, record_.name + (client ? ".client" : ".server"), [this, &process, client] {
-          PerftestProgram(*this, process, client).run();
-          ++finished_;
-          finished_at_ = sim::max(finished_at_, cpu::current().now());
-        }));
-  }
+  for (const bool client : {true, false})
+    config_.in_kernel(client) ? create_kernel_side(client, core) : create_user_side(client, core);
+}
+
+void Workload::create_user_side(bool client, std::size_t core) {
+  Host& host = *hosts_[client ? 0 : 1];
+  Process& process = host.create_process();
+  process.flow = flow_;
+  threads_.push_back(
+      &host.create_thread(process, core, record_.name + (client ? ".client" : ".server"), [this, &process, client] {
+        PerftestProgram(*this, process, client).run();
+        side_finished();
+      }));
+}
+
+void Workload::create_kernel_side(bool client, std::size_t core) {
+  Host& host = *hosts_[client ? 0 : 1];
+  threads_.push_back(
+      &host.create_kernel_thread(core, record_.name + (client ? ".client" : ".server"), [this, &host, client] {
+        KernelPerftest(*this, host, client).run();
+        side_finished();
+      }));
+}
+
+void Workload::side_finished() {
+  ++finished_;
+  finished_at_ = sim::max(finished_at_, cpu::current().now());
 }
 
 void Workload::start(sim::Picos t) {

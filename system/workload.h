@@ -18,6 +18,13 @@ struct ibv_context;
 
 namespace sys {
 
+/// What the two sides of a workload tell each other about a queue pair, whoever runs them.
+struct PeerAddress {
+  std::uint32_t qpn, psn, rkey;
+  std::uint64_t va;
+  std::uint8_t gid[16];
+};
+
 /// A program could not do its work: a verbs call failed during set-up. The text says which call, where and why.
 struct ProgramFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -56,6 +63,10 @@ class Workload {
 
  private:
   friend class PerftestProgram;
+  friend class KernelPerftest;
+  void create_user_side(bool client, std::size_t core);
+  void create_kernel_side(bool client, std::size_t core);
+  void side_finished();
   void watch_async_events(ibv_context* context, Process& process, Host& host);
 
   const WorkloadConfig config_;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "kernel/kernel_verbs_config.h"
 #include "sim/config.h"
 #include "sim/units.h"
 
@@ -16,6 +17,8 @@ namespace sys {
 
 enum class Op : std::uint8_t { send_lat, send_bw, write_lat, write_bw, read_lat, read_bw };
 enum class CompletionMode : std::uint8_t { poll, event };
+/// Who uses the device.
+enum class ConsumerKind : std::uint8_t { user, kernel };
 
 struct WorkloadConfig {
   std::string name;
@@ -29,6 +32,10 @@ struct WorkloadConfig {
   std::optional<CompletionMode> client_completion, server_completion;
   std::uint64_t rate_limit = 0;
   std::uint32_t comp_vector = 0;
+  ConsumerKind consumer = ConsumerKind::user;
+  std::optional<ConsumerKind> client_consumer, server_consumer;
+  kernel::PollContext poll_context = kernel::PollContext::softirq;
+  bool dim = false;
   std::uint32_t gid_index = 3;
   std::uint32_t qp_timeout = 14, retry_cnt = 7, rnr_retry = 7, min_rnr_timer = 12, max_rd_atomic = 16;
   bool verify = true;
@@ -68,6 +75,14 @@ struct WorkloadConfig {
       perftest, sim::Range{0, 1e12});
     v("comp_vector", c.comp_vector, "completion vector of its CQs", sim::assumed("perftest uses vector 0"),
       sim::Range{0, 1023});
+    v("consumer", c.consumer, "a program, through uverbs, or a kernel module, through the in-kernel verbs", perftest);
+    v("client_consumer", c.client_consumer, "the same for the client alone", sim::assumed("as consumer"));
+    v("server_consumer", c.server_consumer, "the same for the server alone", sim::assumed("as consumer"));
+    v("poll_context", c.poll_context,
+      "kernel consumers: their own loop polls the CQ (direct), or the RDMA core does, in the softirq or a work queue",
+      sim::spec("Linux ULPs: softirq where the work is short"));
+    v("dim", c.dim, "kernel consumers: adaptive moderation of the CQ (rdma_dim)",
+      sim::spec("Linux: off unless switched on for the device"));
     v("gid_index", c.gid_index, "GID table index (-x); 3 is RoCE v2 over IPv4",
       sim::assumed("order in which Linux fills the table"), sim::Range{0, 255});
     v("qp_timeout", c.qp_timeout, "local ACK timeout exponent (-u)", perftest, sim::Range{0, 31});
@@ -92,12 +107,35 @@ struct WorkloadConfig {
     if (cq_mod > depth())
       fail("cq_mod", "with no signaled WR among tx_depth (" + std::to_string(depth()) +
                          ") outstanding ones the program would wait for ever");
+    check_kernel_consumers(fail);
     if ((op == Op::read_lat || op == Op::read_bw) && inline_size != 0)
       fail("inline_size", "a READ has nothing to inline");
   }
   /// How a side waits for completions.
   CompletionMode mode(bool of_client) const {
     return (of_client ? client_completion : server_completion).value_or(completion);
+  }
+  /// Whether that side is a kernel consumer.
+  bool in_kernel(bool of_client) const {
+    return (of_client ? client_consumer : server_consumer).value_or(consumer) == ConsumerKind::kernel;
+  }
+  template <class F>
+  void check_kernel_consumers(F&& fail) const {
+    const bool client_in_kernel = in_kernel(true), server_in_kernel = in_kernel(false);
+    if (!client_in_kernel && !server_in_kernel) {
+      if (poll_context != kernel::PollContext::softirq)
+        fail("poll_context", "is for kernel consumers; a program chooses with completion");
+      if (dim) fail("dim", "is for kernel consumers");
+      return;
+    }
+    constexpr const char* kForPrograms = "is for programs; a kernel consumer chooses with poll_context";
+    if (client_in_kernel && client_completion) fail("client_completion", kForPrograms);
+    if (server_in_kernel && server_completion) fail("server_completion", kForPrograms);
+    if (client_in_kernel && server_in_kernel && completion != CompletionMode::poll) fail("completion", kForPrograms);
+    if (op == Op::write_lat) fail("op", "write_lat polls memory in a program; a kernel consumer has no such loop");
+    if (client_in_kernel && rate_limit != 0) fail("rate_limit", "paces programs; a kernel client posts when it can");
+    if (dim && poll_context == kernel::PollContext::direct)
+      fail("dim", "moderates events, and a CQ that is polled directly has none");
   }
   bool is_lat() const { return op == Op::send_lat || op == Op::write_lat || op == Op::read_lat; }
   bool is_send() const { return op == Op::send_lat || op == Op::send_bw; }
@@ -121,4 +159,9 @@ template <>
 struct sim::EnumNames<sys::CompletionMode> {
   static constexpr std::array<std::pair<sys::CompletionMode, std::string_view>, 2> values{
       {{sys::CompletionMode::poll, "poll"}, {sys::CompletionMode::event, "event"}}};
+};
+template <>
+struct sim::EnumNames<sys::ConsumerKind> {
+  static constexpr std::array<std::pair<sys::ConsumerKind, std::string_view>, 2> values{
+      {{sys::ConsumerKind::user, "user"}, {sys::ConsumerKind::kernel, "kernel"}}};
 };

@@ -163,6 +163,23 @@ std::vector<Named> scenarios() {
   s.workloads[0].rnr_retry = 1;
   s.workloads[0].min_rnr_timer = 1;
   all.push_back({"rnr", s});
+  s = stream(Op::send_bw, 64, 40, 16);
+  s.workloads[0].consumer = ConsumerKind::kernel;
+  s.workloads[0].rx_depth = 20;
+  all.push_back({"kernel_softirq", both(s, [](HostConfig& h) {
+                   h.kernel.cq_poll.irq_poll_budget = 4;
+                   h.kernel.cq_poll.batch = 2;
+                 })});
+  s.workloads[0].poll_context = kernel::PollContext::workqueue;
+  s.workloads[0].inline_size = 64;
+  all.push_back({"kernel_work", both(s, [](HostConfig& h) { h.kernel.cq_poll.work_budget = 2; })});
+  s.workloads[0].poll_context = kernel::PollContext::direct;
+  all.push_back({"kernel_direct", both(s, [](HostConfig& h) { h.kernel.cq_poll.direct_batch = 2; })});
+  s = stream(Op::send_bw, 64, 3000, 64);
+  s.workloads[0].server_consumer = ConsumerKind::kernel;
+  s.workloads[0].dim = true;
+  s.run.jitter.step = 2_us;
+  all.push_back({"kernel_dim", s});
   s = one_workload(Op::write_lat, 700, 6);
   all.push_back({"write", both(s, [](HostConfig& h) {
                    h.memory.ddio = false;
