@@ -2,8 +2,10 @@
 // `rdmasim explore`: what varies comes from the scenario's `explore` section; options override it.
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <thread>
 
@@ -96,6 +98,13 @@ void take_plan(const Options& o, const sys::ExploreConfig& section, experiment::
         "given");
 }
 
+/// Before many runs are made for nothing.
+void expect_writable(const std::string& file) {
+  std::FILE* f = std::fopen(file.c_str(), "ab");
+  if (f == nullptr) throw UsageError("--json " + file + ": cannot be written: " + std::strerror(errno));
+  std::fclose(f);
+}
+
 void show_progress(std::size_t done, std::size_t total) {
   std::fprintf(stderr, "\r\033[K%zu of %zu runs%s", done, total, done == total ? "\r\033[K" : "");
   std::fflush(stderr);
@@ -114,6 +123,8 @@ int explore_command(const Arguments& arguments) {
                                : std::max(1U, std::thread::hardware_concurrency());
   take_plan(o, experiment::load_scenario(options.file, {options.sets}).config.explore, options);
   if (!o.has("quiet") && isatty(STDERR_FILENO) != 0) options.progress = &show_progress;
+
+  if (o.has("json")) expect_writable(o.get<std::string>("json"));
 
   const experiment::Exploration e = experiment::explore(options);
   if (o.has("json")) write_file(o.get<std::string>("json"), experiment::to_json(e).dump() + "\n");

@@ -49,7 +49,8 @@ struct Exploration {
   std::optional<sys::DelayConfig> scan;
   std::vector<sys::DelayConfig> delays;
   std::uint64_t seed = 0, tries = 0;
-  RunOutcome base;                                              ///< the scenario as it is
+  RunOutcome base;  ///< the scenario as it is
+  bool base_differs = false;
   std::vector<ScanRange> ranges;                                ///< in the order of the scan
   std::vector<std::pair<std::string, std::uint64_t>> outcomes;  ///< of the random runs: how many of each
   std::vector<ExploredRun> differing;                           ///< random runs that end otherwise

@@ -93,6 +93,7 @@ Json to_json(const Exploration& e) {
   j["differs"] = e.differs();
   j["interrupted"] = e.interrupted;
   j["base"] = outcome_json(e.base);
+  j["base"]["differs"] = e.base_differs;
   if (e.scan) {
     Json& scan = j["scan"] = delay_json(*e.scan);
     Json& ranges = scan["ranges"] = Json::array();
@@ -122,8 +123,8 @@ Json to_json(const Exploration& e) {
 }
 
 std::string to_table(const Exploration& e) {
-  std::string out =
-      "scenario " + e.scenario + ": as it is, " + (e.base.outcome.empty() ? "not run" : e.base.outcome) + "\n";
+  std::string out = "scenario " + e.scenario + ": as it is, " + (e.base.outcome.empty() ? "not run" : e.base.outcome) +
+                    (e.base_differs ? "   <-- differs" : "") + "\n";
   if (e.scan) out += scan_table(e);
   if (e.tries > 0) out += tries_table(e);
   out += "\n";

@@ -3,6 +3,8 @@
 // `host` and `fabric`.
 #include "experiment/scenario.h"
 
+#include <algorithm>
+
 #include "sim/config_schema.h"
 #include "system/steps_check.h"
 
@@ -38,6 +40,34 @@ constexpr const char* kIntroduction =
     "spec (a specification\n"
     "or a documented default), assumed (chosen here), or required (there is no default).";
 
+/// The value at a path of a configuration; null if there is none.
+const sim::Json* value_at(const sim::Json& config, const std::string& path) {
+  const sim::Json* at = &config;
+  for (const std::string& key : sim::split_path(path)) {
+    if (at->is_array()) {
+      const bool number = !key.empty() && std::ranges::all_of(key, [](char c) { return c >= '0' && c <= '9'; });
+      const std::size_t i = number ? std::stoul(key) : at->items().size();
+      at = i < at->items().size() ? &at->items()[i] : nullptr;
+    } else {
+      at = at->is_object() ? at->find(key) : nullptr;
+    }
+    if (at == nullptr) return nullptr;
+  }
+  return at;
+}
+
+/// The delays of the `explore` section are times of this scenario.
+void check_explore(const Scenario& s, sim::ConfigErrors& errors) {
+  const sys::ExploreConfig& e = s.config.explore;
+  const auto check = [&](const sys::DelayConfig& d, const std::string& path) {
+    const sim::Json* at = value_at(s.document.root, path);
+    check_delay(s, d, at != nullptr ? at->origin : sim::Origin{}, errors);
+  };
+  if (e.scan) check(*e.scan, "explore.scan.delay");
+  for (std::size_t i = 0; i < e.delays.size(); ++i)
+    check(e.delays[i], "explore.delays." + std::to_string(i) + ".delay");
+}
+
 }  // namespace
 
 Scenario load_scenario(const std::filesystem::path& file, const sys::Overrides& overrides) {
@@ -52,8 +82,22 @@ Scenario load_scenario(const std::filesystem::path& file, const sys::Overrides& 
   // A document whose files could not all be read lacks values; what is missing then is not a mistake of its own.
   if (complete) sim::read_config(s.document.root, s.config, errors);
   if (errors.empty()) sys::check_programs(s.config, errors);
+  if (errors.empty()) check_explore(s, errors);
   if (!errors.empty()) throw sim::ConfigFailure(std::move(errors));
   return s;
+}
+
+void check_delay(const Scenario& s, const sys::DelayConfig& d, const sim::Origin& origin, sim::ConfigErrors& errors) {
+  // The pattern is part of each host by now.
+  const std::string path = d.delay.starts_with("host.") ? "hosts.0" + d.delay.substr(4) : d.delay;
+  const sim::Json config = effective_config(s);
+  const sim::Json* at = value_at(config, path);
+  if (at == nullptr) errors.add(origin, d.delay, "the scenario has no such value");
+  else if (!at->is_string() || !sim::parse_time(at->string()))
+    errors.add(origin, d.delay, "is not a time, so explore cannot vary it as a delay");
+  else if ((d.to - d.from) / d.step >= kMostDelayValues)
+    errors.add(origin, d.delay,
+               "has more than " + std::to_string(kMostDelayValues) + " values between its bounds; take a larger step");
 }
 
 sim::Json effective_config(const Scenario& s) { return sim::to_json(s.config); }

@@ -23,6 +23,11 @@ struct Scenario {
 /// Loads and checks `file`. Throws sim::ConfigFailure with every mistake.
 Scenario load_scenario(const std::filesystem::path& file, const sys::Overrides& overrides);
 
+/// Values that one delay may take in an exploration.
+inline constexpr std::int64_t kMostDelayValues = 1'000'000;
+/// Adds an error at `origin` unless `d` names a time of the scenario and has at most that many values.
+void check_delay(const Scenario& s, const sys::DelayConfig& d, const sim::Origin& origin, sim::ConfigErrors& errors);
+
 /// Effective values, with all inheritance, overrides and defaults; a scenario file itself.
 sim::Json effective_config(const Scenario& s);
 /// Names, types, defaults, ranges, meaning and provenance of everything that a scenario, or a profile, may say.

@@ -279,7 +279,13 @@ TEST_F(Cli, MistakesOfExploreExitTwo) {
   EXPECT_THAT(mistake({"--scan", "workloads.0.loop=2us..1us"}), HasSubstr("ends before it begins"));
   EXPECT_THAT(mistake({"--scan", "workloads.0.loop=0..1us:0"}), HasSubstr("more than 0"));
   EXPECT_THAT(mistake({"--scan", "workloads.0.name=0..1us"}), HasSubstr("is not a time"));
-  EXPECT_THAT(mistake({"--scan", "workloads.0.lop=0..1us"}), HasSubstr("unknown key \"lop\""));
+  EXPECT_THAT(mistake({"--scan", "workloads.0.lop=0..1us"}), HasSubstr("the scenario has no such value"));
+  EXPECT_THAT(mistake({"--scan", "workloads.0.loop=0..1us:1ns", "--json", "/no/where/report.json"}),
+              HasSubstr("--json /no/where/report.json: cannot be written"));
+  EXPECT_THAT(mistake({"--scan", "workloads.0.loop=0..1ms:1ps"}), HasSubstr("take a larger step"));
+  EXPECT_THAT(mistake({}, write("plan.json", R"({"workloads": [{"op": "send_lat"}],
+    "explore": {"delays": [{"delay": "workloads.0.size", "to": "1 us"}]}})")),
+              AllOf(HasSubstr("plan.json:2:38"), HasSubstr("is not a time")));
   EXPECT_THAT(mistake({"--tries", "0"}), HasSubstr("--tries: expected an integer from 1"));
   EXPECT_THAT(mistake({"--tries", "2", "-j", "0"}), HasSubstr("--jobs: expected an integer from 1"));
   EXPECT_THAT(mistake({"--tries", "2"}, "/no/such/file.json"), HasSubstr("/no/such/file.json"));

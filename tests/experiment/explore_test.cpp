@@ -78,6 +78,16 @@ TEST(Explore, RandomRunsRepeatAndAreReduced) {
   EXPECT_EQ(repeated(o, e.reduced[0]), "deadlock");
 }
 
+TEST(Explore, AScenarioThatEndsOtherwiseAsItIsDiffers) {
+  ExploreOptions o = options("arm_then_drain.json", sim::Picos{5'000'000});
+  o.sets = {"host.verbs.arm_read_back=false", "programs.client.steps.1.compute=2.3 us"};
+  const Exploration e = explore(o);
+  EXPECT_EQ(e.base.outcome, "deadlock");
+  EXPECT_TRUE(e.base_differs);
+  EXPECT_EQ(e.ranges.size(), 1u) << "the scan of three values misses the window";
+  EXPECT_TRUE(e.differs());
+}
+
 TEST(Explore, RefusesWhatIsNoDelay) {
   ExploreOptions o = options("arm_then_drain.json", sim::Picos{1'000'000});
   for (const char* path : {"seed", "description", "programs.server.steps.99.compute", "no.such.thing"}) {
