@@ -2,7 +2,8 @@
 // How a thread lets time pass: synchronising with the engine, blocking in the kernel, being delayed by kernel work on its
 // core, and polling memory. A wait for a write makes no event per poll: the write computes the poll that would have seen
 // it. Kernel work that starts at or before a poll delays that poll, and the grid of all later ones, by its length.
-// Not modelled: the cache-line transfers of the polls themselves.
+// Not modelled: the cache-line transfers of the polls themselves; what a killed thread has done ahead of the engine's time,
+// since its last sync(), is not taken back.
 #include <algorithm>
 
 #include "cpu/core.h"
