@@ -33,6 +33,8 @@ enum class Errno : int {
   enospc = ENOSPC,
   erange = ERANGE,
   enosys = ENOSYS,
+  eexist = EEXIST,
+  eaddrnotavail = EADDRNOTAVAIL,
   enodata = ENODATA,
   eproto = EPROTO,
   eoverflow = EOVERFLOW,
@@ -44,7 +46,7 @@ enum class Errno : int {
 
 template <>
 struct sim::EnumNames<sys::Errno> {
-  static constexpr std::array<std::pair<sys::Errno, std::string_view>, 23> values{
+  static constexpr std::array<std::pair<sys::Errno, std::string_view>, 25> values{
       {{sys::Errno::success, "SUCCESS"},
        {sys::Errno::eperm, "EPERM"},
        {sys::Errno::enoent, "ENOENT"},
@@ -63,6 +65,8 @@ struct sim::EnumNames<sys::Errno> {
        {sys::Errno::enospc, "ENOSPC"},
        {sys::Errno::erange, "ERANGE"},
        {sys::Errno::enosys, "ENOSYS"},
+       {sys::Errno::eexist, "EEXIST"},
+       {sys::Errno::eaddrnotavail, "EADDRNOTAVAIL"},
        {sys::Errno::enodata, "ENODATA"},
        {sys::Errno::eproto, "EPROTO"},
        {sys::Errno::eoverflow, "EOVERFLOW"},

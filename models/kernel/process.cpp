@@ -239,6 +239,15 @@ int Process::set_nonblock(int fd, bool on) {
   return f != nullptr ? 0 : -EBADF;
 }
 
+int Process::flags(int fd) {
+  enter();
+  const File* const f = find(fd);
+  int result = -EBADF;
+  if (f != nullptr) result = (f->events != nullptr ? O_RDONLY : O_RDWR) | (f->nonblock ? O_NONBLOCK : 0);
+  leave();
+  return result;
+}
+
 std::optional<std::string> Process::sysfs_read(std::string_view path) {
   enter();
   cpu::current().compute(kernel_.config().syscall.sysfs_read);

@@ -29,6 +29,7 @@ class Process final : public Syscalls, private DescriptorTable {
   int epoll_ctl(int epfd, int op, int fd, const EpollEvent& event) override;
   int epoll_wait(int epfd, std::span<EpollEvent> out, sim::Picos timeout) override;
   int set_nonblock(int fd, bool on) override;
+  int flags(int fd) override;
   std::optional<std::string> sysfs_read(std::string_view path) override;
   std::vector<std::string> sysfs_list(std::string_view dir) override;
   memory::AddressSpace& space() override { return space_; }

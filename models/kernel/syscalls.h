@@ -51,6 +51,8 @@ struct Syscalls {
   /// Waits until a file of the interest list is ready; negative timeout = forever. Number of events in `out`, or -errno.
   virtual int epoll_wait(int epfd, std::span<EpollEvent> out, sim::Picos timeout) = 0;
   virtual int set_nonblock(int fd, bool on) = 0;
+  /// File status flags as fcntl(F_GETFL) gives them: access mode and O_NONBLOCK; or -errno.
+  virtual int flags(int fd) = 0;
   /// Content of a sysfs file ("/sys/class/infiniband/mlx5_0/ports/1/gids/0"), empty if there is none.
   virtual std::optional<std::string> sysfs_read(std::string_view path) = 0;
   virtual std::vector<std::string> sysfs_list(std::string_view dir) = 0;

@@ -101,6 +101,30 @@ TEST_F(Programs, ASuccessThatWasToBeAnErrorFailsToo) {
   EXPECT_EQ(r.programs[0].failures.at(0).message, "arm: expected EINVAL, got success");
 }
 
+TEST_F(Programs, AWaitForFilesSaysWhichOneIsNotReady) {
+  const std::string program = R"({"programs": {"client": {"channel": {"one": {}, "two": {}}, "steps": [
+{"wait_events": {"timeout": "5 us", "files": [{"channel": "one"}, {"async_events": true}]}, "expect": "ETIMEDOUT"},
+{"address": {"add": "10.1.2.3"}}, {"sleep": "50 us"},
+{"wait_events": {"by": "epoll", "files": [{"channel": "two", "ready": true}, {"async_events": true, "ready": true}]}}],
+"async_events": "steps"}}})";
+  const Result r = run(program);
+  EXPECT_EQ(r.verdict, Verdict::failed);
+  EXPECT_EQ(r.programs[0].failures.at(0).step, "programs.client.steps.3");
+  EXPECT_EQ(r.programs[0].failures.at(0).message, "wait_events: channel \"two\" is not ready");
+}
+
+TEST_F(Programs, WaitsThatMakeNoSenseAreRefused) {
+  const auto step = [](const std::string& s) {
+    return R"({"programs": {"client": {"channel": {"one": {}}, "steps": [)" + s + "]}}}";
+  };
+  EXPECT_THAT(mistakes(step(R"({"wait_events": {"files": []}})")), HasSubstr("nothing to wait for"));
+  EXPECT_THAT(mistakes(step(R"({"wait_events": {"files": [{}]}})")), HasSubstr("a channel or for asynchronous events"));
+  EXPECT_THAT(mistakes(step(R"({"wait_events": {"files": [{"channel": "three"}]}})")), HasSubstr("three"));
+  EXPECT_THAT(mistakes(step(R"({"wait_events": {"by": "select", "files": [{"channel": "one"}]}})")),
+              HasSubstr("epoll_edge"));
+  EXPECT_THAT(mistakes(step(R"({"address": {}})")), HasSubstr("one address is added or removed"));
+}
+
 TEST_F(Programs, CompletionsAndMemoryAreCompared) {
   const std::string post =
       R"({"post_send": {"wr": [{"opcode": "RDMA_WRITE", "send_flags": ["SIGNALED"], "sge": [{"length": 8}], "remote": {"mr": "server.buf"}}]}},)";

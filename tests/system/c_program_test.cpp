@@ -74,6 +74,16 @@ TEST(CProgram, SleepsOnTheCompletionChannel) {
   EXPECT_GE(o.events, 100u) << "each message woke somebody";
 }
 
+TEST(CProgram, WaitsByPollOnAChannelThatDoesNotBlock_S_CE_11) {
+  expect_success(run_program({"-n", "50", "-g", "3", "-c", "-p"}), 100);
+}
+
+TEST(CProgram, WaitsByEdgeTriggeredEpoll_S_CE_11) {
+  const Outcome o = run_program({"-n", "50", "-g", "3", "-c", "-E"});
+  expect_success(o, 100);
+  EXPECT_GE(o.events, 100u) << "each message woke somebody";
+}
+
 TEST(CProgram, UsesTheBuilders) { expect_success(run_program({"-n", "20", "-g", "3", "-c", "-N"}), 40); }
 
 TEST(CProgram, SendsMessagesOfManyPackets) {

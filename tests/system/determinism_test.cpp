@@ -77,6 +77,30 @@ TEST(Determinism, RunAheadEqualsTick) {
   EXPECT_EQ(in_child(s, sim::EngineMode::run_ahead, false), in_child(s, sim::EngineMode::tick, false));
 }
 
+// Idle states, foreign work, moderated event queues, lost events, a link that flaps.
+ScenarioConfig disturbed() {
+  ScenarioConfig s = mixed();
+  for (WorkloadConfig& w : s.workloads) w.completion = CompletionMode::event;
+  s.fabric.link.down = {{sim::Picos{2'000'000'000}, sim::Picos{100'000'000}}};
+  for (HostConfig& h : s.hosts) {
+    h.core.cstate_exit_latency = {10'000'000};
+    h.core.cstate_entry = {2'000'000};
+    h.core.noise_interval = {20'000'000};
+    h.core.noise_length = {3'000'000};
+    h.hca.completion.eq_moderation_period = {8'000'000};
+    h.kernel.driver.irq_affinity = {1, 0};
+  }
+  return s;
+}
+
+TEST(Determinism, RunAheadEqualsTickWhateverDisturbsTheCores) {
+  const auto s = disturbed();
+  const std::string a = in_child(s, sim::EngineMode::run_ahead, false);
+  EXPECT_NE(a.find("cstate_exits"), std::string::npos);
+  EXPECT_EQ(a, in_child(s, sim::EngineMode::tick, false));
+  EXPECT_EQ(a, in_child(s, sim::EngineMode::run_ahead, true));
+}
+
 TEST(Determinism, OrderOfConstructionDoesNotShow) {
   const auto s = mixed();
   EXPECT_EQ(in_child(s, sim::EngineMode::run_ahead, false), in_child(s, sim::EngineMode::run_ahead, true));

@@ -63,6 +63,7 @@ class FakeKernel : public kernel::Syscalls {
   int epoll_ctl(int, int, int, const kernel::EpollEvent&) override { return -ENOSYS; }
   int epoll_wait(int, std::span<kernel::EpollEvent>, sim::Picos) override { return -ENOSYS; }
   int set_nonblock(int, bool) override { return 0; }
+  int flags(int) override { return 0; }
   std::optional<std::string> sysfs_read(std::string_view path) override;
   std::vector<std::string> sysfs_list(std::string_view dir) override;
   memory::AddressSpace& space() override { return space_; }

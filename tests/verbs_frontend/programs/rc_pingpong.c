@@ -3,12 +3,18 @@
  * on its completion channel. A plain verbs program; only the exchange of addresses differs from one that uses a socket.
  *
  * Options: -s SIZE message bytes, -n ITERS, -r DEPTH receives kept posted, -m MTU in bytes, -g GID index, -e events,
+ * -p events by poll(2), -E events by edge-triggered epoll(7), both on a channel that does not block,
  * -c check the payload, -N builders instead of ibv_post_send, -t TAG of the exchange. Returns 0 on success. */
+#include <errno.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "verbs_frontend/exchange.h"
 
@@ -16,7 +22,7 @@ enum { RECV_WRID = 1, SEND_WRID = 2 };
 
 struct options {
   size_t size;
-  int iters, rx_depth, mtu, gid_index, use_event, validate, use_builders;
+  int iters, rx_depth, mtu, gid_index, use_event, use_poll, use_epoll, validate, use_builders;
   const char* tag;
 };
 
@@ -35,7 +41,7 @@ struct pingpong {
   struct ibv_qp_ex* qpx;
   char* buf;
   struct ibv_port_attr port;
-  int pending;
+  int pending, epfd;
   unsigned unacked;
 };
 
@@ -62,6 +68,12 @@ static int parse(int argc, char** argv, struct options* o) {
 
     if (!strcmp(a, "-e")) {
       o->use_event = 1;
+      continue;
+    }
+    if (!strcmp(a, "-p") || !strcmp(a, "-E")) {
+      o->use_event = 1;
+      o->use_poll = a[1] == 'p';
+      o->use_epoll = a[1] == 'E';
       continue;
     }
     if (!strcmp(a, "-c")) {
@@ -104,6 +116,19 @@ static int parse(int argc, char** argv, struct options* o) {
   return o->size == 0 || o->iters <= 0 || o->rx_depth <= 0;
 }
 
+static int do_not_block(struct pingpong* p, const struct options* o) {
+  int flags = fcntl(p->channel->fd, F_GETFL);
+
+  if (flags < 0 || fcntl(p->channel->fd, F_SETFL, flags | O_NONBLOCK)) return fprintf(stderr, "fcntl\n"), 1;
+  if (!(fcntl(p->channel->fd, F_GETFL) & O_NONBLOCK)) return fprintf(stderr, "the channel blocks\n"), 1;
+  if (!o->use_epoll) return 0;
+  struct epoll_event e = {.events = EPOLLIN | EPOLLET, .data.ptr = p};
+
+  p->epfd = epoll_create1(EPOLL_CLOEXEC);
+  if (p->epfd < 0 || epoll_ctl(p->epfd, EPOLL_CTL_ADD, p->channel->fd, &e)) return fprintf(stderr, "epoll\n"), 1;
+  return 0;
+}
+
 static int create(struct pingpong* p, const struct options* o) {
   int n = 0;
   struct ibv_device** list = ibv_get_device_list(&n);
@@ -116,6 +141,7 @@ static int create(struct pingpong* p, const struct options* o) {
   if (o->use_event) {
     p->channel = ibv_create_comp_channel(p->context);
     if (!p->channel) return fprintf(stderr, "no completion channel\n"), 1;
+    if ((o->use_poll || o->use_epoll) && do_not_block(p, o)) return 1;
   }
   p->pd = ibv_alloc_pd(p->context);
   if (!p->pd) return fprintf(stderr, "no protection domain\n"), 1;
@@ -219,12 +245,25 @@ static int post_send(struct pingpong* p, const struct options* o) {
   return ibv_wr_complete(p->qpx);
 }
 
+/* Until the channel may have an event. */
+static int wait_readable(struct pingpong* p) {
+  struct pollfd fd = {.fd = p->channel->fd, .events = POLLIN};
+  struct epoll_event e;
+
+  if (p->epfd > 0) return epoll_wait(p->epfd, &e, 1, -1) != 1 || e.data.ptr != p || !(e.events & EPOLLIN);
+  while (poll(&fd, 1, 10) == 0) continue;
+  return fd.revents != POLLIN;
+}
+
 /* Blocks until the CQ has an event; arms it again before the caller drains it. */
-static int wait_event(struct pingpong* p) {
+static int wait_event(struct pingpong* p, const struct options* o) {
   struct ibv_cq* cq;
   void* context;
 
-  if (ibv_get_cq_event(p->channel, &cq, &context)) return fprintf(stderr, "no event\n"), 1;
+  while (ibv_get_cq_event(p->channel, &cq, &context)) {
+    if (errno != EAGAIN || !(o->use_poll || o->use_epoll)) return fprintf(stderr, "no event\n"), 1;
+    if (wait_readable(p)) return fprintf(stderr, "the wait went wrong\n"), 1;
+  }
   if (cq != p->cq || context != p) return fprintf(stderr, "event of an unknown CQ\n"), 1;
   ++p->unacked;
   if (ibv_req_notify_cq(p->cq, 0)) return fprintf(stderr, "cannot arm the CQ\n"), 1;
@@ -262,7 +301,7 @@ static int run(struct pingpong* p, const struct options* o, int sends_first) {
     struct ibv_wc wc[2];
     int n;
 
-    if (p->channel && wait_event(p)) return 1;
+    if (p->channel && wait_event(p, o)) return 1;
     do {
       n = ibv_poll_cq(p->cq, 2, wc);
       if (n < 0) return fprintf(stderr, "poll failed: %d\n", n), 1;
@@ -293,6 +332,7 @@ static int destroy(struct pingpong* p) {
   if (p->unacked) ibv_ack_cq_events(p->cq, p->unacked);
   if (ibv_destroy_qp(p->qp) || ibv_destroy_cq(p->cq) || ibv_dereg_mr(p->mr) || ibv_dealloc_pd(p->pd))
     return fprintf(stderr, "an object is still in use\n"), 1;
+  if (p->epfd > 0 && close(p->epfd)) return fprintf(stderr, "cannot close the epoll instance\n"), 1;
   if (p->channel && ibv_destroy_comp_channel(p->channel)) return fprintf(stderr, "the channel is still in use\n"), 1;
   free(p->buf);
   return ibv_close_device(p->context);
