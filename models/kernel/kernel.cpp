@@ -93,13 +93,6 @@ bool Kernel::atomic_alloc_fails() {
   return share > 0 && alloc_failures_.chance(share);
 }
 
-void Kernel::mask_vector(std::uint16_t vector, bool masked) {
-  const std::uint32_t control = masked ? 1 : 0;
-  platform_.cores.front()->mmio->mmio_write(
-      platform_.bar0 + prm::kMsixTable + std::uint64_t{vector} * pcie::MsixTable::kEntrySize + 12,
-      std::as_bytes(std::span(&control, 1)), {});
-}
-
 void Kernel::add_cq(Mlx5Cq& cq) {
   if (cq.cqn >= cqs_.size()) cqs_.resize(cq.cqn + 1);
   cqs_[cq.cqn] = &cq;

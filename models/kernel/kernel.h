@@ -113,8 +113,6 @@ class Kernel : public sc_core::sc_module, public pcie::InterruptSink, private Ev
   Eq& comp_eq(std::uint32_t vector) { return *comp_eqs_.at(vector); }
   Eq& async_eq() { return *async_eq_; }
   Eq& command_eq() { return *command_eq_; }
-  /// Masks or unmasks an MSI-X vector of the device by a register write; messages of a masked vector stay pending.
-  void mask_vector(std::uint16_t vector, bool masked);
   /// The port has a carrier.
   bool carrier() const { return carrier_; }
   /// An atomic allocation that has no memory (kernel.interrupt.event_alloc_failures).

@@ -3,6 +3,7 @@
 // programs that sleep on completion channels.
 #include <gtest/gtest.h>
 
+#include "hca/prm.h"
 #include "tests/system/run_workload.h"
 
 namespace sys::test {
@@ -31,8 +32,11 @@ TEST(MaskedVector, LosesNothing_S_EQE_7) {
       if (run->cluster->finished()) return;
       masked = !masked;
       for (std::size_t i = 0; i < 2; ++i) {
-        kernel::Kernel& k = run->cluster->host(i).kernel();
-        k.mask_vector(k.comp_eq(0).vector(), masked);
+        Host& host = run->cluster->host(i);
+        const std::uint64_t entry = hca::prm::kMsixTable + std::uint64_t{host.kernel().comp_eq(0).vector()} * 16;
+        const std::uint32_t control = masked ? 1 : 0;
+        host.core(0).mmio->mmio_write(host.kernel().platform().bar0 + (entry + 12),
+                                      std::as_bytes(std::span(&control, 1)), {});
       }
       run->context.scheduler.after<&Masker::tick>(masked ? 3_us : 2_us, this);
     }
