@@ -49,6 +49,7 @@ class KernelPerftest final : private kernel::Client {
   void modify_to_rts(Connection& c);
   [[noreturn]] void failed(const std::string& call, int error) const;
   void require(const char* call, int error) const;
+  void expect_device() const;
   void meet(const std::string& what, const void* mine = nullptr, void* theirs = nullptr, std::size_t n = 0);
 
   // Data path (kernel_perftest.cpp)

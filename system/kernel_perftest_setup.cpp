@@ -27,6 +27,7 @@ void KernelPerftest::run() {
   wait_until_done();
   cpu.stop();
   working_ = false;
+  expect_device();
   meet("done");
   kernel_.rdma().unregister_client(*this);
 }
@@ -65,10 +66,14 @@ void KernelPerftest::require(const char* call, int error) const {
   if (error < 0) failed(call, -error);
 }
 
+void KernelPerftest::expect_device() const {
+  if (stopping_) failed("the device was removed:", ENODEV);
+}
+
 void KernelPerftest::meet(const std::string& what, const void* mine, void* theirs, std::size_t n) {
   const std::string tag = std::to_string(workload_.flow_) + ":" + what;
   if (const int e = host_.exchange().swap(tag, mine, theirs, n)) failed("out-of-band exchange", e);
-  if (stopping_) failed("the device was removed:", ENODEV);
+  expect_device();
 }
 
 void KernelPerftest::create_objects(kernel::Device& device) {

@@ -216,6 +216,31 @@ TEST(KernelConsumer, NoCompletionIsLostByEitherRuleOfArming_S_CE_20) {
   }
 }
 
+// The driver is unbound, or the adapter is pulled out, while the modules work: the RDMA core has the module give everything
+// back, and then the device goes.
+class ModuleAndRemoval : public testing::TestWithParam<std::tuple<PollContext, bool>> {};
+TEST_P(ModuleAndRemoval, TheModuleGivesEverythingBack_S_DEV_8) {
+  const auto [context, surprise] = GetParam();
+  Simulation run(in_kernel(Op::send_lat, 64, 100'000, context));
+  Host& host = run.cluster->host(0);
+  kernel::Kernel& k = host.kernel();
+  run.run(Picos{5'000'000'000});
+  ASSERT_EQ(kernel::list_resources(k).qp.size(), 1u);
+  host.remove_device(surprise);
+  std::string why;
+  try {
+    run.run(Picos{3'000'000'000'000});
+  } catch (const ProgramFailure& e) {
+    why = e.what();
+  }
+  EXPECT_NE(why.find("the device was removed"), std::string::npos) << why;
+  EXPECT_FALSE(k.ready());
+}
+INSTANTIATE_TEST_SUITE_P(KernelConsumers, ModuleAndRemoval,
+                         testing::Combine(testing::Values(PollContext::direct, PollContext::softirq,
+                                                          PollContext::workqueue),
+                                          testing::Bool()));
+
 TEST(KernelConsumer, ErrorsReachTheModule) {
   ScenarioConfig s = in_kernel(Op::send_bw, 64, 50);
   s.workloads[0].rx_depth = 1;
