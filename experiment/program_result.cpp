@@ -60,6 +60,7 @@ std::vector<ProgramResult> program_results(sys::Programs& programs, sim::Picos n
     p.name = record->name;
     p.host = record->host;
     p.finished = record->finished;
+    p.killed = record->killed;
     p.at = record->at;
     p.steps = record->steps;
     p.started = record->started;

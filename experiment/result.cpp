@@ -82,6 +82,7 @@ Json program_json(const ProgramResult& p) {
   Json j = Json::object();
   j["host"] = p.host;
   j["finished"] = p.finished;
+  j["killed"] = p.killed;
   j["at"] = p.finished ? Json{} : Json(p.at);
   j["steps"] = p.steps;
   j["started_ns"] = ns(p.started);

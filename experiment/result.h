@@ -56,7 +56,7 @@ struct AsyncEvent {
 /// What a step program did and saw; experiment/program_result.cpp gives its JSON form.
 struct ProgramResult {
   std::string name, host;
-  bool finished = false;
+  bool finished = false, killed = false;
   std::string at;  ///< step under way, when it did not finish
   std::uint64_t steps = 0;
   sim::Picos started{0}, ended{0};

@@ -159,11 +159,12 @@ void Programs::life(std::size_t index) {
   record.started = cpu::current().now();
   record.cpu.start();
   if (on_first_step_) on_first_step_();
-  const bool ok = StepsProgram(name, config, objects, *this, record).run();
+  StepsProgram program(name, config, objects, *this, record);
+  const bool ok = program.run();
   record.cpu.stop();
   record.ended = cpu::current().now();
   record.finished = true;
-  if (!ok) return leave();
+  if (!ok || program.exited()) return leave();
   record.at = "its end";
   if (config.at_end == AtEnd::exit || !config.thread_of.empty() || objects.process().os.open_files() == 0) {
     leave();

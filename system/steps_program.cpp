@@ -84,7 +84,7 @@ int StepsProgram::perform(const StepConfig& step) {
   if (step.remove_device)
     board_.remove_device(board_.host_named(step.remove_device->host, objects_.host()), step.remove_device->surprise);
   if (step.exit) {
-    objects_.process().os.exit();
+    objects_.process().os.exit_group();
     exited_ = true;
   }
   return 0;

@@ -77,6 +77,8 @@ class StepsProgram {
                ProgramRecord& record);
   /// From the first step to the last, on cpu::current(). False when a step failed.
   bool run();
+  /// It ended by a step `exit`.
+  bool exited() const { return exited_; }
   /// Brings a QP from its state to `to`, one step of the state machine after the other: 0 or an errno.
   static int connect(StepObjects& objects, const Name& qp, ibv_qp_state from, ibv_qp_state to);
 

@@ -130,12 +130,19 @@ void Process::disconnect_mappings(const UverbsFile& file) {
 void Process::kill() {
   const sim::Picos now = kernel_.context().now();
   for (cpu::Thread* t : threads_) {
-    if (t->finished() || t->killed()) continue;
+    if (t->finished() || t->killed() || t == cpu::current_or_null()) continue;
     ++dying_;
     Waiter& w = kernel_.waiters().of(*t);
     t->kill(now);
     if (w.interruptible) w.wake(now);
   }
+}
+
+void Process::exit_group() {
+  cpu::current().sync();
+  ++dying_;
+  kill();
+  thread_died();
 }
 
 void Process::thread_died() {

@@ -36,6 +36,8 @@ class Process final : public Syscalls, private DescriptorTable {
 
   /// The process ends: all its files are closed, as the kernel does on exit. From a thread of the process.
   void exit();
+  /// exit(2): the other threads are killed; the last of them, or this one, closes the files.
+  void exit_group();
   int open_files() const;
   /// A thread of the process, for kill().
   void add_thread(cpu::Thread& thread) { threads_.push_back(&thread); }
