@@ -55,6 +55,10 @@ void KernelPerftest::finish() {
   workload_.record_.ended = sim::max(workload_.record_.ended, t.now());
   for (std::size_t i = 1; i < post_times_.size(); ++i)
     workload_.record_.half_round_trip.push_back({(post_times_[i] - post_times_[i - 1]).n / 2});
+  if (config_.poll_context == kernel::PollContext::direct && thread_ != &t) {
+    t.sync();
+    thread_->end_poll();
+  }
   if (waiting_ == nullptr) return;
   t.sync();
   const kernel::InterruptConfig& i = kernel_.config().interrupt;

@@ -90,7 +90,8 @@ class KernelPerftest final : private kernel::Client {
   std::vector<ibv_send_wr> send_wr_;
   std::vector<ibv_sge> sge_;
   std::vector<sim::Picos> post_times_;  ///< ping-pong client
-  kernel::Waiter* waiting_ = nullptr;   ///< the module's thread, once it sleeps
+  cpu::Thread* thread_ = nullptr;       ///< the module's
+  kernel::Waiter* waiting_ = nullptr;   ///< its thread, once it sleeps
   bool done_ = false, error_ = false;
   bool stopping_ = false;  ///< the device goes
   bool working_ = false;   ///< the module's thread is between begin() and its end

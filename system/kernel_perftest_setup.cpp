@@ -15,6 +15,7 @@ KernelPerftest::KernelPerftest(Workload& workload, Host& host, bool client)
     : workload_(workload), config_(workload.config_), host_(host), kernel_(host.kernel()), client_(client) {}
 
 void KernelPerftest::run() {
+  thread_ = &cpu::current();
   kernel_.rdma().register_client(*this);
   if (!failure_.empty()) throw ProgramFailure(failure_);
   if (pd_ == nullptr) failed("ib_register_client (no device)", ENODEV);

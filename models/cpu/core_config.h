@@ -124,8 +124,7 @@ struct CoreConfig {
     v("omit_barriers", c.omit_barriers, "barriers that programs leave out, to see what goes wrong",
       sim::assumed("none"));
     v("weaken_barriers", c.weaken_barriers,
-      "barriers replaced by the next weaker instruction (dsb by dmb, others by nothing)",
-      sim::assumed("none"));
+      "barriers replaced by the next weaker instruction (dsb by dmb, others by nothing)", sim::assumed("none"));
   }
 };
 

@@ -108,6 +108,10 @@ class Thread {
     std::size_t n;
   };
   sim::trace::Cause wait_for_write(std::span<const Range> ranges, sim::Picos interval);
+  /// Another thread has, now, changed a condition of the polling loop that is not in the memory it watches: its wait ends with the next poll.
+  void end_poll() {
+    if (!watches_.empty()) on_write(this, 0, {});
+  }
 
   /// The thread is a core's interrupt context (a softirq): from now on what it computes takes the core away from the other
   /// threads there, as kernel work does. It may park and lock, and neither sleeps nor polls.
@@ -179,8 +183,8 @@ class Thread {
   sim::Picos stolen_{0}, asleep_{0};
   bool takes_core_ = false;
   sim::Picos occupied_until_{0};  // takes_core_: up to where the core knows of its work
-  sim::Picos blocked_from_{0};  // when it blocked
-  sim::Picos not_before_{0};    // end of the kernel work that ran while it was blocked
+  sim::Picos blocked_from_{0};    // when it blocked
+  sim::Picos not_before_{0};      // end of the kernel work that ran while it was blocked
   Poll poll_;
   std::vector<memory::WatchId> watches_;
   bool waking_ = false;  // blocked, and to run at a known time

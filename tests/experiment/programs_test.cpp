@@ -235,7 +235,7 @@ TEST_F(Programs, AStepHasExactlyOneAction) {
 TEST_F(Programs, TheExampleOfTheReferenceRuns) {
   std::ifstream in(RDMASIM_SOURCE_DIR "/docs/scenario.md");
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  const std::size_t from = text.find("```json\n") + 8;
+  const std::size_t from = text.find("```json\n{") + 8;  // the first whole scenario
   const Result r = run(text.substr(from, text.find("```", from) - from));
   EXPECT_EQ(experiment::exit_code(r), 0) << to_table(r);
 }
