@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the user can do, as functions on the state: open files, select, jump, step from message to message or match to match.
+import { batch } from '@preact/signals';
+import { formatDuration } from '../model/time';
+import { opName, statusText } from '../model/search';
+import type { Problem } from '../model/problems';
+import type { Trace } from '../model/types';
+import type { Reply } from '../parse/worker';
+import ParserWorker from '../parse/worker?worker&inline';
+import { spanLabel } from '../view/draw';
+import type { TimeWindow } from '../view/viewport';
+import { around, clampWindow } from '../view/viewport';
+import * as s from './state';
+import type { Side } from './state';
+
+/** Loads a file into side a or b. Resolves when it is shown or has failed. */
+export function open(blob: Blob, name: string, side: Side = 'a'): Promise<void> {
+  s.failure.value = '';
+  s.loading.value = { text: `reading ${name}`, done: 0 };
+  const worker = new ParserWorker();
+  return new Promise((resolve) => {
+    const finish = () => {
+      worker.terminate();
+      s.loading.value = null;
+      resolve();
+    };
+    worker.onmessage = (event: MessageEvent<Reply>) => {
+      const reply = event.data;
+      if (reply.kind === 'progress') {
+        s.loading.value = { text: `${name}: ${reply.text}`, done: reply.done };
+        return;
+      }
+      if (reply.kind === 'error') s.failure.value = reply.text;
+      else show(reply.trace, reply.ms, side);
+      finish();
+    };
+    worker.onerror = (event) => {
+      s.failure.value = `${name}: ${event.message || 'the reader failed'}`;
+      finish();
+    };
+    worker.postMessage({ name, blob });
+  });
+}
+
+function show(trace: Trace, ms: number, side: Side): void {
+  batch(() => {
+    if (side === 'b') {
+      s.b.value = s.loaded(trace, ms);
+      s.tab.value = 'compare';
+      return;
+    }
+    s.a.value = s.loaded(trace, ms);
+    s.selected.value = null;
+    s.message.value = 0;
+    s.latencyRange.value = null;
+    s.hiddenLanes.value = new Set();
+    s.view.value = whole(trace);
+  });
+  const m = trace.messages.n;
+  s.announcement.value = `${trace.name} is open: ${trace.spans.n} spans, ${m} messages`;
+}
+
+export function close(side: Side): void {
+  batch(() => {
+    if (side === 'b') s.b.value = null;
+    else s.a.value = null;
+  });
+}
+
+/** From the first post to the last delivery, or everything when there is no message. */
+export function whole(trace: Trace): TimeWindow {
+  let t0 = Infinity;
+  let t1 = -Infinity;
+  const m = trace.messages;
+  for (let r = 0; r < m.n; ++r) {
+    if (m.t[r] < t0) t0 = m.t[r];
+    const end = m.t[r] + (Number.isNaN(m.total[r]) ? 0 : m.total[r]);
+    if (end > t1) t1 = end;
+  }
+  if (!(t1 > t0)) return everything(trace);
+  return clampWindow(around(t0, t1, 0.02), trace.t0, trace.t1);
+}
+export function everything(trace: Trace): TimeWindow {
+  return clampWindow(around(trace.t0, Math.max(trace.t1, trace.t0 + 1000), 0.01), trace.t0, trace.t1);
+}
+
+export function setView(w: TimeWindow): void {
+  const t = s.a.value?.trace;
+  if (t) s.view.value = clampWindow(w, t.t0, t.t1);
+}
+
+/** Selects a message; `reveal` brings its whole path into view. */
+export function selectMessage(id: number, reveal: boolean): void {
+  batch(() => {
+    s.message.value = id;
+    if (id === 0) return;
+    const t = s.a.value?.trace;
+    const r = s.messageRow.value;
+    if (!t || r < 0) return;
+    if (reveal) setView(around(...reach(t, r)));
+    s.announcement.value = `message ${id}, ${opName(t.messages.op[r])}, ${formatDuration(t.messages.total[r])}, ${statusText(t, r)}`;
+  });
+}
+
+/** From the post of message row r to its delivery, or to its last span. */
+export function reach(t: Trace, r: number): [number, number] {
+  const m = t.messages;
+  if (!Number.isNaN(m.total[r])) return [m.t[r], m.t[r] + m.total[r]];
+  let end = m.t[r];
+  const { offset, list } = t.spansOf;
+  for (let k = offset[m.id[r]]; k < offset[m.id[r] + 1]; ++k) end = Math.max(end, t.spans.start[list[k]] + t.spans.dur[list[k]]);
+  return [m.t[r], end];
+}
+
+export function selectSpan(index: number, side: Side = 'a'): void {
+  const t = (side === 'a' ? s.a : s.b).value?.trace;
+  if (!t) return;
+  batch(() => {
+    s.selected.value = { record: 'span', index, side };
+    if (t.spans.msg[index] > 0) s.message.value = t.spans.msg[index];
+    s.announcement.value = `${spanLabel(t, index)} on ${t.lanes[t.spans.lane[index]].path}, ${formatDuration(t.spans.dur[index])}`;
+  });
+}
+export function selectMark(record: 'instant' | 'packet', index: number, side: Side = 'a'): void {
+  const t = (side === 'a' ? s.a : s.b).value?.trace;
+  if (!t) return;
+  const records = record === 'instant' ? t.instants : t.packets;
+  batch(() => {
+    s.selected.value = { record, index, side };
+    if (records.msg[index] > 0) s.message.value = records.msg[index];
+    s.announcement.value = `${t.points[records.point[index]].name} on ${t.lanes[records.lane[index]].path}`;
+  });
+}
+
+/** Shows span i of trace a in the middle, keeping the zoom unless the span would be a speck or not fit. */
+export function jumpToSpan(i: number): void {
+  const t = s.a.value?.trace;
+  if (!t) return;
+  selectSpan(i);
+  center(t.spans.start[i], t.spans.dur[i]);
+  revealLane.value = { lane: t.spans.lane[i], nonce: ++nonce };
+}
+export function jumpToProblem(p: Problem): void {
+  const t = s.a.value?.trace;
+  if (!t) return;
+  if (p.at?.record === 'span') return jumpToSpan(p.at.index);
+  batch(() => {
+    s.message.value = p.msg;
+    if (p.at) s.selected.value = { record: 'instant', index: p.at.index, side: 'a' };
+  });
+  center(p.t, 0);
+  if (p.lane >= 0) revealLane.value = { lane: p.lane, nonce: ++nonce };
+}
+
+function center(start: number, dur: number): void {
+  const w = s.view.value;
+  let length = w.to - w.from;
+  if (length > 400 * Math.max(dur, 50_000)) length = 40 * Math.max(dur, 100_000);
+  if (dur > length * 0.8) length = dur * 1.3;
+  const middle = start + dur / 2;
+  setView({ from: middle - length / 2, to: middle + length / 2 });
+}
+
+/** The timeline scrolls to this lane when the nonce changes. */
+export const revealLane = { value: { lane: -1, nonce: 0 } };
+let nonce = 0;
+
+/** Next or previous message of the filtered table, by id. */
+export function stepMessage(by: 1 | -1): void {
+  const t = s.a.value?.trace;
+  const rows = s.messageRows.value;
+  if (!t || rows.length === 0) return;
+  const at = rows.findIndex((r) => t.messages.id[r] === s.message.value);
+  let next = at + by;
+  if (at < 0) {
+    // Nothing selected: the first one that is posted in view.
+    next = rows.findIndex((r) => t.messages.t[r] >= s.view.value.from);
+    if (next < 0) next = 0;
+  }
+  const r = rows[Math.min(Math.max(next, 0), rows.length - 1)];
+  selectMessage(t.messages.id[r], true);
+}
+
+/** Next or previous span that matches the search, in time. */
+export function stepMatch(by: 1 | -1): void {
+  const t = s.a.value?.trace;
+  const m = s.matches.value;
+  if (!t || !m || m.length === 0) return;
+  const { start, id } = t.spans;
+  const sel = s.selected.value;
+  const here = sel?.record === 'span' ? sel.index : -1;
+  const now = here >= 0 ? start[here] : (s.view.value.from + s.view.value.to) / 2;
+  let best = -1;
+  let wrap = -1;
+  const before = (x: number, y: number) => (start[x] - start[y] || id[x] - id[y]) * by;
+  for (const i of m) {
+    if (i === here) continue;
+    const ahead = here >= 0 ? before(i, here) > 0 : (start[i] - now) * by >= 0;
+    if (ahead && (best < 0 || before(i, best) < 0)) best = i;
+    if (wrap < 0 || before(i, wrap) < 0) wrap = i;
+  }
+  const found = best >= 0 ? best : wrap;
+  if (found >= 0) jumpToSpan(found);
+}
+
+/** The span before or after the selected one in its row. */
+export function stepSpan(by: 1 | -1): void {
+  const t = s.a.value?.trace;
+  const sel = s.selected.value;
+  if (!t || sel?.record !== 'span' || sel.side !== 'a') return;
+  const next = sel.index + by;
+  if (next >= 0 && next < t.spans.n && t.spans.lane[next] === t.spans.lane[sel.index]) jumpToSpan(next);
+}
+
+export function clearSelection(): void {
+  batch(() => {
+    s.selected.value = null;
+    s.message.value = 0;
+  });
+}

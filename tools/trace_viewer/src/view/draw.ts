@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws the timeline from a scene description. Pure: the same scene gives the same picture, on a canvas or as SVG. Spans go through
+// the pyramid, marks and values jump from pixel to pixel, so the cost follows the width of the view, not the length of the trace.
+import type { Lifeline } from '../model/lifeline';
+import { walkRow } from '../model/lod';
+import { lowerBound } from '../model/sort';
+import { formatTick, ticks } from '../model/time';
+import type { Trace } from '../model/types';
+import type { Palette } from './colors';
+import { drawLifeline } from './draw_lifeline';
+import { drawCounter, drawState } from './draw_values';
+import type { Layout, Strip } from './layout';
+import { kAxisHeight, kLabelWidth, rowOfSpan } from './layout';
+import type { Painter } from './painter';
+import type { Scale } from './viewport';
+
+export interface Scene {
+  trace: Trace;
+  layout: Layout;
+  scale: Scale;
+  /** Height of the canvas and position of the layout under the axis. */
+  height: number;
+  scrollY: number;
+  palette: Palette;
+  colors: string[];
+  /** Spans that match the search, ascending; null without a search. */
+  matches: Uint32Array | null;
+  line: Lifeline | null;
+  selected: { record: 'span' | 'instant' | 'packet'; index: number } | null;
+  hover: number;
+  /** Times of problems, ascending. */
+  problems: Float64Array;
+  /** Measured range. */
+  measure: { from: number; to: number } | null;
+  /** Shown at the left of the axis. */
+  title: string;
+}
+
+export const kFont = '11px system-ui, sans-serif';
+const kSmall = '10px system-ui, sans-serif';
+
+export function drawTimeline(p: Painter, s: Scene): void {
+  const width = kLabelWidth + s.scale.width;
+  p.globalAlpha = 1;
+  p.setLineDash([]);
+  p.fillStyle = s.palette.background;
+  p.fillRect(0, 0, width, s.height);
+  p.save();
+  p.beginPath();
+  p.rect(0, kAxisHeight, width, s.height - kAxisHeight);
+  p.clip();
+  grid(p, s);
+  const visible = s.layout.strips.filter((strip) => top(s, strip) < s.height && top(s, strip) + strip.h > kAxisHeight);
+  for (const strip of visible) if (strip.kind === 'group') group(p, s, strip, width);
+  p.save();
+  p.beginPath();
+  p.rect(kLabelWidth, kAxisHeight, s.scale.width, s.height - kAxisHeight);
+  p.clip();
+  spans(p, s, visible);
+  for (const strip of visible) {
+    if (strip.kind === 'counter') drawCounter(p, s, strip, top(s, strip));
+    else if (strip.kind === 'state') drawState(p, s, strip, top(s, strip));
+    else if (strip.kind === 'marks' || strip.kind === 'spans') marks(p, s, strip);
+  }
+  if (s.line) drawLifeline(p, s, s.line);
+  selection(p, s);
+  measured(p, s);
+  p.restore();
+  labels(p, s, visible);
+  p.restore();
+  axis(p, s, width);
+}
+
+export function top(s: Scene, strip: { y: number }): number {
+  return kAxisHeight + strip.y - s.scrollY;
+}
+
+function grid(p: Painter, s: Scene): void {
+  const { from, to } = s.scale.window;
+  p.fillStyle = s.palette.grid;
+  for (const t of ticks(from, to, s.scale.width / 110).at) p.fillRect(Math.round(s.scale.x(t)), kAxisHeight, 1, s.height);
+}
+
+function group(p: Painter, s: Scene, strip: Strip & { kind: 'group' }, width: number): void {
+  p.fillStyle = s.palette.band;
+  p.fillRect(0, top(s, strip), width, strip.h);
+  p.fillStyle = s.palette.text;
+  p.font = `600 ${kFont}`;
+  p.textBaseline = 'middle';
+  p.textAlign = 'left';
+  p.fillText(strip.name, 8, top(s, strip) + strip.h / 2);
+}
+
+/** Rectangles by colour, so that the fill style changes once per colour. */
+class Batch {
+  private readonly lists = new Map<number, number[]>();
+  add(point: number, x: number, y: number, w: number, h: number): void {
+    let list = this.lists.get(point);
+    if (!list) this.lists.set(point, (list = []));
+    list.push(x, y, w, h);
+  }
+  paint(p: Painter, colors: string[]): void {
+    for (const [point, list] of this.lists) {
+      p.fillStyle = colors[point];
+      for (let i = 0; i < list.length; i += 4) p.fillRect(list[i], list[i + 1], list[i + 2], list[i + 3]);
+    }
+  }
+}
+
+function spans(p: Painter, s: Scene, visible: Strip[]): void {
+  const { trace, scale } = s;
+  const { from, to } = scale.window;
+  const faded = s.matches !== null || s.line !== null;
+  const batch = new Batch();
+  const texts: [number, number, number, number][] = [];
+  for (const strip of visible) {
+    if (strip.kind !== 'spans') continue;
+    for (let slot = 0; slot < strip.rows; ++slot) {
+      const y = top(s, strip) + slot * strip.rowHeight;
+      const h = strip.rowHeight - 1;
+      let last = -Infinity;
+      walkRow(trace.spans, trace.rows, trace.lod, strip.firstRow + slot, from, to, scale.perPixel * 1.5, (t0, t1, point, span, busy) => {
+        const x0 = Math.max(scale.x(t0), kLabelWidth - 1);
+        const x1 = Math.min(scale.x(t1), kLabelWidth + scale.width + 1);
+        if (x1 < last + 0.7) return;
+        const w = Math.max(x1 - x0, 1);
+        last = x0 + w;
+        // The height of a block is the share of time in which it is busy.
+        const height = span < 0 ? Math.max(3, Math.round(h * busy)) : h;
+        batch.add(point, x0, y + h - height, w, height);
+        if (span >= 0 && w > 38 && strip.rowHeight >= 12) texts.push([span, x0, y + h / 2, w]);
+      });
+    }
+  }
+  p.globalAlpha = faded ? 0.22 : 1;
+  batch.paint(p, s.colors);
+  p.globalAlpha = 1;
+  if (s.matches) highlight(p, s, visible, s.matches);
+  p.globalAlpha = faded ? 0.55 : 1;
+  p.font = kSmall;
+  p.textBaseline = 'middle';
+  p.textAlign = 'left';
+  p.fillStyle = faded ? s.palette.text : s.palette.onSpan;
+  for (const [i, x, y, w] of texts) p.fillText(clip(spanLabel(trace, i), w - 6), x + 3, y);
+  p.globalAlpha = 1;
+}
+
+function highlight(p: Painter, s: Scene, visible: Strip[], matches: Uint32Array): void {
+  const { trace, scale } = s;
+  const batch = new Batch();
+  for (const strip of visible) {
+    if (strip.kind !== 'spans') continue;
+    for (let slot = 0; slot < strip.rows; ++slot) {
+      const row = strip.firstRow + slot;
+      const end = lowerBound(matches, trace.rows.offset[row + 1], 0, matches.length);
+      let k = lowerBound(matches, trace.rows.offset[row], 0, end);
+      k = firstAt(trace, matches, scale.window.from, k, end);
+      const y = top(s, strip) + slot * strip.rowHeight;
+      while (k < end) {
+        const i = matches[k];
+        if (trace.spans.start[i] > scale.window.to) break;
+        const x0 = scale.x(trace.spans.start[i]);
+        const w = Math.max(scale.x(trace.spans.start[i] + trace.spans.dur[i]) - x0, 1.5);
+        batch.add(trace.spans.point[i], Math.max(x0, 0), y, Math.min(w, scale.width + kLabelWidth), strip.rowHeight - 1);
+        // The next one that begins on another pixel.
+        const next = firstAt(trace, matches, scale.t(x0 + w), k + 1, end);
+        k = Math.max(k + 1, w <= 2 ? next : k + 1);
+      }
+    }
+  }
+  batch.paint(p, s.colors);
+}
+
+function firstAt(trace: Trace, matches: Uint32Array, t: number, from: number, to: number): number {
+  let lo = from;
+  let hi = to;
+  const { start, dur } = trace.spans;
+  while (lo < hi) {
+    const mid = (lo + hi) >>> 1;
+    if (start[matches[mid]] + dur[matches[mid]] < t) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}
+
+export function spanLabel(trace: Trace, i: number): string {
+  const name = trace.points[trace.spans.point[i]].name;
+  const msg = trace.spans.msg[i];
+  return `${name.slice(name.indexOf('.') + 1)}${msg > 0 ? ` #${msg}` : ''}`;
+}
+
+/** Shortens text to about `width` pixels. */
+export function clip(text: string, width: number): string {
+  const most = Math.floor(width / 5.6);
+  return text.length <= most ? text : most > 2 ? `${text.slice(0, most - 1)}…` : '';
+}
+
+function marks(p: Painter, s: Scene, strip: Strip & { kind: 'marks' | 'spans' }): void {
+  const { trace, scale } = s;
+  const y = top(s, strip);
+  const h = strip.kind === 'marks' ? strip.h : 5;
+  p.globalAlpha = s.line || s.matches ? 0.4 : 1;
+  jump(trace.instants.t, trace.instantOffset[strip.lane], trace.instantOffset[strip.lane + 1], scale, (i, x) => {
+    p.fillStyle = s.colors[trace.instants.point[i]];
+    p.fillRect(x - 1, y, 2, h);
+    p.fillRect(x - 2.5, y, 5, 3);
+  });
+  jump(trace.packets.t, trace.packetOffset[strip.lane], trace.packetOffset[strip.lane + 1], scale, (i, x) => {
+    const tx = trace.packets.tx[i] !== 0;
+    p.fillStyle = s.palette.dark ? '#b9a3ec' : '#5b3fa8';
+    p.beginPath();
+    p.moveTo(x, y);
+    p.lineTo(x + (tx ? 6 : -6), y + 3.5);
+    p.lineTo(x, y + 7);
+    p.closePath();
+    p.fill();
+  });
+  p.globalAlpha = 1;
+}
+
+/** Calls `at` for the first record on each pixel. */
+function jump(t: Float64Array, from: number, to: number, scale: Scale, at: (i: number, x: number) => void): void {
+  let i = lowerBound(t, scale.window.from, from, to);
+  while (i < to && t[i] <= scale.window.to) {
+    const x = scale.x(t[i]);
+    at(i, x);
+    i = Math.max(i + 1, lowerBound(t, scale.t(x + 1), i + 1, to));
+  }
+}
+
+function selection(p: Painter, s: Scene): void {
+  p.strokeStyle = s.palette.select;
+  p.lineWidth = 2;
+  for (const i of new Set([s.selected?.record === 'span' ? s.selected.index : -1, s.hover])) {
+    if (i < 0) continue;
+    const y = s.layout.rowY[rowOfSpan(s.trace, i)];
+    const strip = s.layout.strips.find((e) => e.kind === 'spans' && e.lane === s.trace.spans.lane[i]);
+    if (Number.isNaN(y) || !strip || strip.kind !== 'spans') continue;
+    const x0 = Math.max(s.scale.x(s.trace.spans.start[i]), kLabelWidth - 3);
+    const x1 = Math.min(s.scale.x(s.trace.spans.start[i] + s.trace.spans.dur[i]), kLabelWidth + s.scale.width + 3);
+    p.lineWidth = i === s.hover ? 1 : 2;
+    if (x1 >= x0) p.strokeRect(x0 - 0.5, kAxisHeight + y - s.scrollY - strip.rowHeight / 2 - 0.5, Math.max(x1 - x0, 2) + 1, strip.rowHeight);
+  }
+  if (s.selected && s.selected.record !== 'span') {
+    const records = s.selected.record === 'instant' ? s.trace.instants : s.trace.packets;
+    const x = s.scale.x(records.t[s.selected.index]);
+    p.fillStyle = s.palette.select;
+    p.fillRect(x - 0.5, kAxisHeight, 1, s.height);
+  }
+}
+
+function measured(p: Painter, s: Scene): void {
+  if (!s.measure) return;
+  const a = s.scale.x(Math.min(s.measure.from, s.measure.to));
+  const z = s.scale.x(Math.max(s.measure.from, s.measure.to));
+  p.globalAlpha = 0.15;
+  p.fillStyle = s.palette.select;
+  p.fillRect(a, kAxisHeight, z - a, s.height);
+  p.globalAlpha = 1;
+  p.fillRect(a, kAxisHeight, 1, s.height);
+  p.fillRect(z, kAxisHeight, 1, s.height);
+}
+
+function labels(p: Painter, s: Scene, visible: Strip[]): void {
+  p.fillStyle = s.palette.label;
+  for (const strip of visible) if (strip.kind !== 'group') p.fillRect(0, top(s, strip) - 2, kLabelWidth - 1, strip.h + 4);
+  p.textBaseline = 'middle';
+  p.textAlign = 'left';
+  p.font = kFont;
+  for (const strip of visible) {
+    if (strip.kind === 'group') continue;
+    p.fillStyle = strip.kind === 'counter' || strip.label.startsWith('·') ? s.palette.faint : s.palette.text;
+    p.fillText(clip(strip.label, kLabelWidth - 22), strip.label.startsWith('·') ? 20 : 14, top(s, strip) + Math.min(strip.h, 18) / 2);
+  }
+  p.fillStyle = s.palette.grid;
+  p.fillRect(kLabelWidth - 1, kAxisHeight, 1, s.height);
+}
+
+function axis(p: Painter, s: Scene, width: number): void {
+  p.fillStyle = s.palette.label;
+  p.fillRect(0, 0, width, kAxisHeight);
+  p.fillStyle = s.palette.grid;
+  p.fillRect(0, kAxisHeight - 1, width, 1);
+  const { from, to } = s.scale.window;
+  const { step, at } = ticks(from, to, s.scale.width / 110);
+  p.font = kFont;
+  p.textBaseline = 'middle';
+  p.textAlign = 'left';
+  p.fillStyle = s.palette.faint;
+  p.fillText(clip(s.title, kLabelWidth - 16), 8, kAxisHeight / 2);
+  for (const t of at) {
+    const x = Math.round(s.scale.x(t));
+    if (x < kLabelWidth) continue;
+    p.fillStyle = s.palette.grid;
+    p.fillRect(x, kAxisHeight - 7, 1, 7);
+    p.fillStyle = s.palette.faint;
+    if (x < width - 40) p.fillText(formatTick(t, step), x + 4, kAxisHeight / 2);
+  }
+  p.fillStyle = s.palette.problem;
+  jump(s.problems, 0, s.problems.length, s.scale, (_, x) => {
+    p.beginPath();
+    p.moveTo(x - 4, kAxisHeight - 8);
+    p.lineTo(x + 4, kAxisHeight - 8);
+    p.lineTo(x, kAxisHeight - 1);
+    p.closePath();
+    p.fill();
+  });
+}
