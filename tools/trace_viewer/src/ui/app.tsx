@@ -84,8 +84,8 @@ function Workspace() {
   const seen = useRef(sel);
   if (seen.current !== sel) {
     seen.current = sel;
-    // A record of no message has nothing to show in the panel of messages.
-    if (sel && s.message.value === 0) setSide('record');
+    // Marks are chosen for what they say; a span of no message has nothing to show in the panel of messages.
+    if (sel && (sel.record !== 'span' || s.message.value === 0)) setSide('record');
   }
   return (
     <main class="workspace" style={{ gridTemplateRows: `minmax(120px, 1fr) 6px ${bottom}px` }}>

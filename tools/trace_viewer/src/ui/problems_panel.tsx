@@ -49,7 +49,7 @@ export function ProblemsPanel() {
 function Row({ p, index, selected, onClick }: { p: Problem; index: number; selected: boolean; onClick: () => void }) {
   const t = s.a.value!.trace;
   return (
-    <div class={`problem-row ${p.severity}${selected ? ' selected' : ''}`} role="row" aria-rowindex={index + 1} aria-selected={selected} data-kind={p.kind} onClick={onClick}>
+    <div class={`problem-row sev-${p.severity}${selected ? ' selected' : ''}`} role="row" aria-rowindex={index + 1} aria-selected={selected} data-kind={p.kind} onClick={onClick}>
       <span role="gridcell" class="sign" title={p.severity}>{kSign[p.severity]}<span class="sr">{p.severity}</span></span>
       <span role="gridcell" class="num">{formatNs(p.t)}</span>
       <span role="gridcell">{p.kind}</span>

@@ -270,7 +270,12 @@ function labels(p: Painter, s: Scene, visible: Strip[]): void {
   for (const strip of visible) {
     if (strip.kind === 'group') continue;
     p.fillStyle = strip.kind === 'counter' || strip.label.startsWith('·') ? s.palette.faint : s.palette.text;
-    p.fillText(clip(strip.label, kLabelWidth - 22), strip.label.startsWith('·') ? 20 : 14, top(s, strip) + Math.min(strip.h, 18) / 2);
+    p.fillText(clip(strip.label, kLabelWidth - (strip.kind === 'counter' ? 75 : 22)), strip.label.startsWith('·') ? 20 : 14, top(s, strip) + Math.min(strip.h, 18) / 2);
+    if (strip.kind === 'counter') {
+      p.textAlign = 'right';
+      p.fillText(`max ${s.trace.counters.series[strip.series].max}`, kLabelWidth - 8, top(s, strip) + strip.h / 2);
+      p.textAlign = 'left';
+    }
   }
   p.fillStyle = s.palette.grid;
   p.fillRect(kLabelWidth - 1, kAxisHeight, 1, s.height);

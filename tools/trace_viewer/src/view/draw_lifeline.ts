@@ -33,7 +33,8 @@ export function drawLifeline(p: Painter, s: Scene, line: Lifeline): void {
     if (at) body(p, s, i, at);
   }
   for (const implied of [true, false]) {
-    p.lineWidth = implied ? 1 : 1.3;
+    p.lineWidth = implied ? 1 : 1.2;
+    p.globalAlpha = line.arrows.length > 40 ? 0.75 : 1;
     p.strokeStyle = p.fillStyle = implied ? s.palette.implied : s.palette.arrow;
     p.setLineDash(implied ? [4, 3] : []);
     for (const a of line.arrows) {
@@ -44,6 +45,7 @@ export function drawLifeline(p: Painter, s: Scene, line: Lifeline): void {
     }
   }
   p.setLineDash([]);
+  p.globalAlpha = 1;
 }
 
 function body(p: Painter, s: Scene, i: number, at: Place): void {
@@ -88,9 +90,11 @@ function hatch(p: Painter, s: Scene, x0: number, y: number, x1: number, h: numbe
 
 function arrow(p: Painter, s: Scene, from: Place, to: Place): void {
   const right = kLabelWidth + s.scale.width;
-  // A cause may still be at work when its effect begins: the arrow leaves it then.
-  const x0 = Math.min(from.x1, Math.max(from.x0, to.x0));
-  const x1 = to.x0;
+  // A cause may still be at work when its effect begins: the arrow leaves it then. An effect that was there before its cause is a
+  // wait that the cause ends: the arrow goes to its end.
+  const ends = from.x0 > to.x0;
+  const x0 = ends ? from.x1 : Math.min(from.x1, Math.max(from.x0, to.x0));
+  const x1 = ends ? Math.max(to.x0, Math.min(to.x1, Math.max(from.x1, to.x0))) : to.x0;
   if (Math.max(x0, x1) < kLabelWidth - 200 || Math.min(x0, x1) > right + 200) return;
   if (Math.abs(to.y - from.y) < 1 && Math.abs(x1 - x0) < 3) return;
   const bend = Math.min(Math.max(Math.abs(x1 - x0) / 2, 10), 40);

@@ -81,11 +81,6 @@ export function drawCounter(p: Painter, s: Scene, strip: Strip & { kind: 'counte
   p.fillStyle = s.palette.counterLine;
   for (let k = 0; k < lines.length; k += 4) p.fillRect(lines[k], lines[k + 1], lines[k + 2], lines[k + 3]);
   p.globalAlpha = 1;
-  p.fillStyle = s.palette.faint;
-  p.font = '9px system-ui, sans-serif';
-  p.textAlign = 'right';
-  p.textBaseline = 'top';
-  p.fillText(`max ${series.max}`, right - 4, y + 1);
 }
 
 /** Value of a series at time t, NaN before its first. */
