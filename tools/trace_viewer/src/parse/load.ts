@@ -47,6 +47,7 @@ export async function loadTrace(source: Source, progress: Progress = () => {}): 
       if (value!.length > 0) cutter!.chunk(value!);
       else break;
       if (read - told > 4 << 20) {
+        if (told === 0 && source.size > 0) builder.expectRest(read / source.size);
         told = read;
         progress(source.size > 0 ? 0.9 * Math.min(1, read / source.size) : 0.5, `${builder.records.toLocaleString('en')} records`);
       }

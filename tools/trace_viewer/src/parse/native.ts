@@ -4,6 +4,7 @@
 import type { Builder } from '../model/builder';
 import type { Columns } from '../model/columns';
 import type { BytesKind, BytesTable, LaneKind, RecordKind } from '../model/types';
+import { looksLikeBlock, scanBlock } from './block';
 import type { LineSink } from './lines';
 
 export const kNativeFormat = 'rdmasim-cols/1';
@@ -23,7 +24,8 @@ export class NativeParser implements LineSink {
   line(buffer: Uint8Array, from: number, to: number, number: number, offset: number): void {
     if (to === from) return;
     try {
-      this.value(this.parse(buffer.subarray(from, to)), number);
+      const block = looksLikeBlock(buffer, from, to) ? scanBlock(buffer, from, to) : null;
+      this.value(block ?? this.parse(buffer.subarray(from, to)), number);
     } catch (e) {
       if (number === 1) throw e;
       this.out.say('error', `line ${number} (byte ${offset}): ${(e as Error).message}; skipped`);
@@ -227,11 +229,11 @@ function count(v: Json): number {
   if (n < 0 || n > kMost) throw new Error(`a block of ${n} records`);
   return n;
 }
-function column(v: Json, key: string, n: number): number[] | null {
+function column(v: Json, key: string, n: number): ArrayLike<number> | null {
   const c = v[key];
   if (c === undefined) return null;
-  if (!Array.isArray(c) || c.length !== n) throw new Error(`column “${key}” does not have ${n} values`);
-  return c as number[];
+  if (!(Array.isArray(c) || c instanceof Float64Array) || c.length !== n) throw new Error(`column “${key}” does not have ${n} values`);
+  return c as ArrayLike<number>;
 }
 function plain(v: Json, key: string, n: number, to: Numbers, at: number): void {
   const c = column(v, key, n);
