@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a synthetic trace of any size, for tests and the bench: two hosts, 26 spans a message from the post to the poll, counters,
+// Writes a synthetic trace of any size, for tests and the bench: two hosts, 29 spans a message from the post to the poll, counters,
 // states, instants, packets. The same arguments give the same bytes, in both formats the same records.
 //   node test/synthetic.mjs native|chrome SPANS FILE[.gz]
 import { createWriteStream } from 'node:fs';
@@ -8,7 +8,7 @@ import { createGzip } from 'node:zlib';
 import { pathToFileURL } from 'node:url';
 
 const kBlock = 4096;
-export const kSpansPerMessage = 26;
+export const kSpansPerMessage = 29;
 export const kStages = ['cpu_post', 'pcie_down', 'wqe_fetch', 'payload_dma', 'wire', 'receive', 'cqe_write', 'visible', 'poll'];
 
 const kHostLanes = ['cpu0', 'cpu0.wc', 'pcie.root_complex', 'pcie.up', 'pcie.down', 'iommu', 'hca.requester', 'hca.translation', 'hca.dma', 'hca.tx',

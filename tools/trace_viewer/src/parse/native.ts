@@ -37,6 +37,7 @@ export class NativeParser implements LineSink {
     try {
       value = this.parse(buffer);
     } catch {
+      if (number === 1) throw new Error(`the file is cut short in its header, at byte ${offset + buffer.length}`);
       this.out.say('warning', `the file is cut short in line ${number}, at byte ${offset + buffer.length}; that line is lost`);
       return;
     }
