@@ -11,6 +11,10 @@ export interface RawMessage {
   op: number;
   bytes: number;
   stages: number[] | null;
+  /** From columns that a file may have or lack. */
+  wrId?: number;
+  qpn?: number;
+  host?: number;
 }
 
 /** Ids beyond this would make the dense index tables absurdly large: the file is damaged. */

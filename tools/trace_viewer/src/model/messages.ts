@@ -35,11 +35,14 @@ export function buildMessages(raw: Builder, spans: Spans, spansOf: Csr, most: nu
   const stages = raw.header.stages.map(() => new Float64Array(n));
   const out: Messages = {
     n, id: new Uint32Array(n), t: new Float64Array(n), total: new Float64Array(n).fill(NaN), flow: new Uint32Array(n),
+    wrId: null,
     op: new Uint8Array(n).fill(255), bytes: new Float64Array(n).fill(NaN), qpn: new Int32Array(n).fill(-1),
     psn: new Int32Array(n).fill(-1), host: new Int8Array(n).fill(-1), status: new Uint8Array(n), syndrome: new Uint8Array(n),
     stages: finished.some((m) => m.stages) ? stages : [],
   };
+  const wrId = finished.some((m) => m.wrId !== undefined) ? new Float64Array(n).fill(NaN) : null;
   finished.forEach((m, r) => {
+    if (wrId && m.wrId !== undefined) wrId[r] = m.wrId;
     out.id[r] = m.id;
     out.t[r] = m.t;
     out.total[r] = m.total;
@@ -48,12 +51,17 @@ export function buildMessages(raw: Builder, spans: Spans, spansOf: Csr, most: nu
     out.bytes[r] = m.bytes;
     m.stages?.forEach((ps, s) => (stages[s][r] = ps));
   });
+  out.wrId = wrId;
   extra.forEach((id, i) => {
     out.id[finished.length + i] = id;
     out.status[finished.length + i] = Status.unfinished;
   });
   const args = argumentsOf(raw.points);
   for (let r = 0; r < n; ++r) describe(out, r, raw, spans, spansOf, args, r >= finished.length);
+  finished.forEach((m, r) => {
+    if (m.qpn !== undefined) out.qpn[r] = m.qpn;
+    if (m.host !== undefined) out.host[r] = m.host;
+  });
   return out;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search language: words joined by "and". `key:value` compares a field or a point's argument (qpn, psn, opcode, syndrome …,
-// message, wr, flow, bytes, latency, status, lane, point, host); value is a number, 0x…, a time, a name, a range a..b or a comparison
-// >x, <x, >=x, <=x. A word without a key is a piece of a lane's or point's name, or a message's number.
+// The search language: words joined by "and". `key:value` compares a field or a point's argument (qpn, psn, opcode, syndrome …, msg
+// or wr, wr_id, flow, bytes, latency, status, lane, point, host). The value is a number, 0x…, a time, a name, a range a..b or a
+// comparison >x, <x, >=x, <=x. A word without a key is a piece of a lane's or point's name, or a message's number. A message matches
+// a word too when one of its spans does.
 import { kWrOpcode, syndromeName, valueName } from '../decode/values';
 import { parseTime } from './time';
 import type { Point, Trace } from './types';
@@ -20,7 +21,7 @@ export interface Query {
 }
 
 const kTimeKeys = new Set(['latency', 'total', 't', 'dur', 'wait']);
-const kMessageKeys = new Set(['msg', 'message', 'wr', 'wr_id', 'flow', 'latency', 'total', 'status']);
+const kMessageKeys = new Set(['msg', 'wr_id', 'flow', 'latency', 'total', 'status']);
 
 export function parseQuery(text: string): Query {
   const terms: Term[] = [];
@@ -36,7 +37,7 @@ export function parseQuery(text: string): Query {
     }
     const test = numberTest(value, kTimeKeys.has(key));
     if (!test && /^(>=?|<=?)/.test(value)) errors.push(`“${value}” is no comparison`);
-    terms.push({ key: key === 'message' || key === 'wr' || key === 'wr_id' ? 'msg' : key, text: value.toLowerCase(), test });
+    terms.push({ key: key === 'message' || key === 'wr' ? 'msg' : key, text: value.toLowerCase(), test });
   }
   return { terms, errors };
 }
@@ -88,27 +89,35 @@ function messageTest(trace: Trace, term: Term): (r: number) => boolean {
   const text = (of: (r: number) => string) => (r: number) => of(r).toLowerCase().includes(term.text);
   switch (term.key) {
     case 'msg': return number(m.id);
-    case 'qpn': return number(m.qpn);
+    case 'wr_id': return m.wrId ? number(m.wrId) : () => false;
+    case 'qpn': return either(number(m.qpn), anySpan(trace, term));
     case 'flow': return number(m.flow);
     case 'bytes': return number(m.bytes);
     case 'latency': case 'total': return number(m.total);
     case 't': return number(m.t);
-    case 'opcode': case 'op': return test ? number(m.op) : text((r) => opName(m.op[r]));
+    case 'opcode': case 'op': return either(test ? number(m.op) : text((r) => opName(m.op[r])), anySpan(trace, term));
     case 'status': return term.text === 'error' ? (r) => m.status[r] !== Status.ok : text((r) => statusText(trace, r));
     case 'host': return test ? number(m.host) : text((r) => trace.header.hosts[m.host[r]] ?? '');
     case '':
       if (test) return (r) => test(m.id[r]);
-      return text((r) => `${opName(m.op[r])} ${statusText(trace, r)} ${trace.header.hosts[m.host[r]] ?? ''}`);
-    default: {
-      // An argument of a point, or a lane or point: any span of the message that has it.
-      const span = spanTest(trace, term);
-      const { offset, list } = trace.spansOf;
-      return (r) => {
-        for (let k = offset[m.id[r]]; k < offset[m.id[r] + 1]; ++k) if (span(list[k])) return true;
-        return false;
-      };
-    }
+      return either(text((r) => `${opName(m.op[r])} ${statusText(trace, r)} ${trace.header.hosts[m.host[r]] ?? ''}`), anySpan(trace, term));
+    default: return anySpan(trace, term);
   }
+}
+
+function either(a: (r: number) => boolean, b: (r: number) => boolean): (r: number) => boolean {
+  return (r) => a(r) || b(r);
+}
+
+/** Whether any span of the message matches: an argument of a point, a lane, a point. */
+function anySpan(trace: Trace, term: Term): (r: number) => boolean {
+  const span = spanTest(trace, term);
+  const { offset, list } = trace.spansOf;
+  const { id } = trace.messages;
+  return (r) => {
+    for (let k = offset[id[r]]; k < offset[id[r] + 1]; ++k) if (span(list[k])) return true;
+    return false;
+  };
 }
 
 /** Span indices that match, ascending, which is by row and time. */

@@ -5,7 +5,7 @@ import type { Rows } from './types';
 import type { Grouped } from './sort';
 import { groupBy } from './sort';
 
-export const kMaxSlots = 6;
+export const kMaxSlots = 8;
 
 export interface Slotted {
   rows: Rows;

@@ -140,6 +140,8 @@ export interface Messages {
   /** NaN when the message has not finished. */
   total: Float64Array;
   flow: Uint32Array;
+  /** The application's number of the work request; null when the file does not tell. */
+  wrId: Float64Array | null;
   op: Uint8Array;
   bytes: Float64Array;
   /** -1 when unknown. */

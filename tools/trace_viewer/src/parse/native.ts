@@ -183,10 +183,11 @@ export class NativeParser implements LineSink {
     times(v, 't', n, t, 0);
     const [total, flow, op, bytes] = ['total', 'flow', 'op', 'bytes'].map((k) => column(v, k, n));
     const stages = this.out.header.stages.map((s) => column(v, s, n));
+    const [wrId, qpn, host] = ['wr_id', 'qpn', 'host'].map((k) => column(v, k, n));
     for (let i = 0; i < n; ++i) {
       this.out.messages.push({
         id: this.out.checkId(ids ? ids[i] : 0, 'message id'), t: t[i], total: total?.[i] ?? 0, flow: flow?.[i] ?? 0,
-        op: op?.[i] ?? 0, bytes: bytes?.[i] ?? 0, stages: stages.map((s) => s?.[i] ?? 0),
+        op: op?.[i] ?? 0, bytes: bytes?.[i] ?? 0, stages: stages.map((s) => s?.[i] ?? 0), wrId: wrId?.[i], qpn: qpn?.[i], host: host?.[i],
       });
     }
   }

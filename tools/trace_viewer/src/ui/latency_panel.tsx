@@ -16,6 +16,7 @@ const kB = '#e08a00';
 
 export function LatencyPanel() {
   const [log, setLog] = useState(false);
+  const [most, setMost] = useState(false);
   const l = s.a.value;
   const parsed = s.parsed.value;
   const a = useMemo(() => (l ? sorted(Array.from(matchMessages(l.trace, parsed), (r) => l.trace.messages.total[r])) : new Float64Array(0)), [l, parsed]);
@@ -29,12 +30,13 @@ export function LatencyPanel() {
         <Quantiles a={a} b={b} />
         <div class="bar">
           <label><input type="checkbox" checked={log} onChange={() => setLog(!log)} /> logarithmic</label>
+          <label title="leaves the slowest one per cent out of the charts"><input type="checkbox" checked={most} onChange={() => setMost(!most)} /> up to p99</label>
           {s.latencyRange.value && <button onClick={() => (s.latencyRange.value = null)}>clear range</button>}
         </div>
         <p class="hint">Drag over a chart to show only those messages in the table.</p>
       </div>
-      <Chart key={`h${String(log)}`} kind="histogram" a={a} b={b} log={log} palette={s.palette.value} />
-      <Chart key={`c${String(log)}`} kind="cdf" a={a} b={b} log={log} palette={s.palette.value} />
+      <Chart kind="histogram" a={a} b={b} log={log} most={most} palette={s.palette.value} />
+      <Chart kind="cdf" a={a} b={b} log={log} most={most} palette={s.palette.value} />
     </div>
   );
 }
@@ -65,6 +67,8 @@ interface ChartProps {
   a: Float64Array;
   b: Float64Array | null;
   log: boolean;
+  /** Up to the 99th percentile only. */
+  most: boolean;
   palette: Palette;
 }
 
@@ -73,20 +77,26 @@ function Chart(props: ChartProps) {
   useEffect(() => {
     const element = box.current!;
     const plot = new uPlot(options(props, element), data(props), element);
-    const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: element.clientHeight }));
+    const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: plotHeight(element) }));
     observer.observe(element);
     return () => {
       observer.disconnect();
       plot.destroy();
     };
-  }, [props.kind, props.a, props.b, props.log, props.palette]);
+  }, [props.kind, props.a, props.b, props.log, props.most, props.palette]);
   const title = props.kind === 'histogram' ? 'Latency histogram' : 'Latency distribution function';
   return <div class="chart" ref={box} role="img" aria-label={`${title}; its quantiles are in the table beside it`} />;
 }
 
+/** The title stands above what uPlot calls the height. */
+function plotHeight(element: HTMLElement): number {
+  return Math.max(90, element.clientHeight - 28);
+}
+
 /** Both traces over one list of x: histogram edges as steps, or the distribution functions. */
-function data({ kind, a, b, log }: ChartProps): uPlot.AlignedData {
-  const series = [a, ...(b ? [b] : [])];
+function data({ kind, a, b, log, most }: ChartProps): uPlot.AlignedData {
+  const limit = most ? Math.max(percentile(a, 0.99), b ? percentile(b, 0.99) : 0) : Infinity;
+  const series = [a, ...(b ? [b] : [])].map((v) => (most ? v.filter((x) => x <= limit) : v));
   if (kind === 'histogram') {
     const all = Float64Array.from(series.flatMap((v) => Array.from(v))).sort();
     const shared = histogram(all, kBins, log);
@@ -94,7 +104,9 @@ function data({ kind, a, b, log }: ChartProps): uPlot.AlignedData {
     return [Array.from(shared.edges, (x) => x / 1000), ...columns.map((c) => [...Array.from(c), 0])] as uPlot.AlignedData;
   }
   const curves = series.map((v) => cdf(v, 2000));
-  const tables = curves.map((c): uPlot.AlignedData => [[c.x[0] / 1000, ...c.x.map((x) => x / 1000)], [0, ...c.share]]);
+  // Shares are of all messages, of those beyond the limit too.
+  const part = series.map((v, i) => v.length / Math.max(1, (i === 0 ? a : b!).length));
+  const tables = curves.map((c, i): uPlot.AlignedData => [[c.x[0] / 1000, ...c.x.map((x) => x / 1000)], [0, ...c.share.map((y) => y * part[i])]]);
   // Equal x values would confuse the join: each curve keeps its last share per x.
   return uPlot.join(tables.map(distinct));
 }
@@ -129,7 +141,7 @@ function options(props: ChartProps, element: HTMLElement): uPlot.Options {
   });
   return {
     width: element.clientWidth || 300,
-    height: element.clientHeight || 150,
+    height: plotHeight(element),
     title: kind === 'histogram' ? 'messages per bin over latency, ns' : 'share of messages up to latency, ns',
     legend: { show: false },
     cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false } },

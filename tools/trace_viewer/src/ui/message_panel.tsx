@@ -33,6 +33,7 @@ export function MessagePanel() {
         <dd>{[t.header.hosts[m.host[r]] ?? '?', ...peers.map((h) => t.header.hosts[h] ?? `host ${h}`)].join(' → ')}</dd>
         <dt>QPN, first PSN</dt>
         <dd>{m.qpn[r] < 0 ? '–' : m.qpn[r]}, {m.psn[r] < 0 ? '–' : m.psn[r]}</dd>
+        {m.wrId && <><dt>wr_id</dt><dd>{Number.isNaN(m.wrId[r]) ? '–' : m.wrId[r]}</dd></>}
         <dt>posted</dt>
         <dd>{formatDuration(m.t[r])}</dd>
         <dt>latency</dt>

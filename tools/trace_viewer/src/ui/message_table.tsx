@@ -9,7 +9,7 @@ import { selectMessage } from './actions';
 import * as s from './state';
 import { VirtualList } from './virtual_list';
 
-type Key = 'id' | 't' | 'op' | 'bytes' | 'qpn' | 'psn' | 'host' | 'total' | 'status' | 'flow';
+type Key = 'id' | 'wrId' | 't' | 'op' | 'bytes' | 'qpn' | 'psn' | 'host' | 'total' | 'status' | 'flow';
 const kColumns: { key: Key; title: string; hint: string; number: boolean }[] = [
   { key: 'id', title: 'WR', hint: 'number of the work request, in the order of posts', number: true },
   { key: 't', title: 'posted, ns', hint: 'entry of the post call', number: true },
@@ -23,10 +23,17 @@ const kColumns: { key: Key; title: string; hint: string; number: boolean }[] = [
   { key: 'status', title: 'status', hint: 'work completion', number: false },
 ];
 
+const kWrId: (typeof kColumns)[number] = { key: 'wrId', title: 'wr_id', hint: "the application's number of the work request", number: true };
+
+function columnsOf(t: Trace): typeof kColumns {
+  return t.messages.wrId ? [kColumns[0], kWrId, ...kColumns.slice(1)] : kColumns;
+}
+
 export function cell(t: Trace, r: number, key: Key): string {
   const m = t.messages;
   switch (key) {
     case 'id': return String(m.id[r]);
+    case 'wrId': return m.wrId && !Number.isNaN(m.wrId[r]) ? String(m.wrId[r]) : '–';
     case 't': return formatNs(m.t[r]);
     case 'op': return opName(m.op[r]);
     case 'bytes': return Number.isNaN(m.bytes[r]) ? '–' : String(m.bytes[r]);
@@ -48,8 +55,8 @@ export function MessageTable() {
   const current = s.messageRow.value < 0 ? -1 : order.indexOf(s.messageRow.value);
   const range = s.latencyRange.value;
   const header = (
-    <div class="list-head message-row" role="row">
-      {kColumns.map((c) => (
+    <div class={`list-head message-row${t.messages.wrId ? ' wrid' : ''}`} role="row">
+      {columnsOf(t).map((c) => (
         <button
           key={c.key} class={c.number ? 'num' : ''} title={`${c.hint}; click to sort`} role="columnheader"
           aria-sort={sort.key === c.key ? (sort.down ? 'descending' : 'ascending') : 'none'}
@@ -72,6 +79,7 @@ export function MessageTable() {
             latency {formatNs(range[0])} … {formatNs(range[1])} ns ✕
           </button>
         )}
+        {t.messages.n > 0 && order.length === 0 && <span class="hint">No message matches the search.</span>}
         {t.messages.n === 0 && <span class="hint">The trace holds no messages.</span>}
       </div>
       <VirtualList
@@ -87,10 +95,10 @@ function Row({ t, r, index, selected }: { t: Trace; r: number; index: number; se
   const bad = t.messages.status[r] !== Status.ok;
   return (
     <div
-      class={`message-row${selected ? ' selected' : ''}${bad ? ' bad' : ''}`} role="row" aria-rowindex={index + 1} aria-selected={selected}
+      class={`message-row${t.messages.wrId ? ' wrid' : ''}${selected ? ' selected' : ''}${bad ? ' bad' : ''}`} role="row" aria-rowindex={index + 1} aria-selected={selected}
       data-message={t.messages.id[r]} onClick={() => selectMessage(t.messages.id[r], true)}
     >
-      {kColumns.map((c) => (
+      {columnsOf(t).map((c) => (
         <span key={c.key} role="gridcell" class={c.number ? 'num' : ''}>{cell(t, r, c.key)}</span>
       ))}
     </div>
@@ -106,7 +114,7 @@ export function sortRows(t: Trace, rows: Uint32Array, key: Key, down: boolean): 
     const text = (r: number) => cell(t, r, key);
     return out.sort((x, y) => sign * text(x).localeCompare(text(y)) || m.id[x] - m.id[y]);
   }
-  const column: ArrayLike<number> = m[key];
+  const column: ArrayLike<number> = key === 'wrId' ? (m.wrId ?? m.id) : m[key];
   return out.sort((x, y) => {
     const a = column[x];
     const b = column[y];

@@ -25,7 +25,7 @@ export interface Layout {
 }
 
 function rowHeight(rows: number): number {
-  return rows === 1 ? 17 : rows === 2 ? 12 : rows <= 4 ? 9 : 7;
+  return rows === 1 ? 17 : rows === 2 ? 12 : rows <= 4 ? 9 : rows <= 6 ? 7 : 6;
 }
 
 export function layOut(trace: Trace, groups: LaneGroup[]): Layout {

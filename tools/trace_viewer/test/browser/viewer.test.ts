@@ -287,7 +287,9 @@ describe('search and problems', () => {
     await page.keyboard.press('/');
     await page.keyboard.type('qpn:257 opcode:acknowledge');
     expect(await page.textContent('#found')).toContain('39 spans');
-    expect(await page.textContent('#message-count')).toBe('0 of 200 messages');
+    expect(await page.textContent('#message-count')).toBe('13 of 200 messages');
+    await page.fill('#search', 'opcode:rdma_read');
+    expect(await page.textContent('.bottom')).toContain('No message matches the search.');
     await page.fill('#search', 'qpn:257');
     expect(await page.textContent('#message-count')).toBe('13 of 200 messages');
     await page.keyboard.press('Enter');

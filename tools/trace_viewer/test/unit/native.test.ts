@@ -108,6 +108,10 @@ describe('native format', () => {
     expect(Array.from(t.packets.t)).toEqual([5, 9]);
     expect(t.packets.bytes.get(1)).toBe('00ff');
     expect(t.packets.bytes.has(0)).toBe(false);
+    expect(t.messages.wrId).toBeNull();
+    expect(t.messages.qpn[0]).toBe(256);
+    const more = await open(lines(kHeader, { ...msg, wr_id: [77], qpn: [300], host: [1] }, { ...kEnd, spans: 0, messages: 1 }));
+    expect([more.messages.wrId![0], more.messages.qpn[0], more.messages.host[0]]).toEqual([77, 300, 1]);
   });
 });
 

@@ -45,11 +45,14 @@ describe('search', () => {
   test('messages', () => {
     expect(ids('msg:5..7')).toEqual([5, 6, 7]);
     expect(ids('42')).toEqual([42]);
-    expect(ids('wr_id:42')).toEqual([42]);
+    expect(ids('wr:42')).toEqual([42]);
+    expect(ids('wr_id:42')).toEqual([]);
     expect(ids('qpn:256').every((id) => id % 16 === 0)).toBe(true);
     expect(ids('qpn:256')).toHaveLength(62);
     expect(ids('opcode:send')).toHaveLength(1000);
     expect(ids('opcode:rdma_read')).toHaveLength(0);
+    expect(ids('opcode:acknowledge qpn:257')).toHaveLength(63);
+    expect(ids('lane:host0.cpu0')).toHaveLength(1000);
     expect(ids('status:ok')).toHaveLength(1000);
     expect(ids('status:error')).toHaveLength(0);
     expect(ids('psn:30')).toEqual([10]);
