@@ -19,13 +19,29 @@ export function whyNot() {
 export function launch() {
   return chromium.launch({
     executablePath: kBrowser,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
   });
 }
 
 /** A page with the viewer from disk; `errors` collects everything that the console or the page complains about. */
-export async function openViewer(browser, { path = kPage, hash = '', width = 1280, height = 800, dark = false, touch = false } = {}) {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', hasTouch: touch, acceptDownloads: true });
+export async function openViewer(
+  browser,
+  { path = kPage, hash = '', width = 1280, height = 800, dark = false, touch = false } = {},
+) {
+  const context = await browser.newContext({
+    viewport: { width, height },
+    colorScheme: dark ? 'dark' : 'light',
+    hasTouch: touch,
+    acceptDownloads: true,
+  });
   const page = await context.newPage();
   const errors = [];
   page.on('console', (m) => {
@@ -45,15 +61,23 @@ export async function load(page, file, side = 'a') {
   await page.evaluate((s) => {
     window.rdmasim.state.failure.value = '';
     window.loadBegun = 0;
-    document.querySelector(`#open-${s}, #file-${s}`).addEventListener('change', () => (window.loadBegun = performance.now()), { once: true, capture: true });
+    document
+      .querySelector(`#open-${s}, #file-${s}`)
+      .addEventListener('change', () => (window.loadBegun = performance.now()), { once: true, capture: true });
     window.loadBefore = window.rdmasim.state[s].value;
   }, side);
   await page.setInputFiles(`#open-${side}`, file);
-  await page.waitForFunction((s) => {
-    const st = window.rdmasim.state;
-    return !st.loading.value && (st.failure.value !== '' || (st[s].value !== null && st[s].value !== window.loadBefore));
-  }, side, { timeout: 180_000 });
-  return page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now() - window.loadBegun)))));
+  await page.waitForFunction(
+    (s) => {
+      const st = window.rdmasim.state;
+      return !st.loading.value && (st.failure.value !== '' || (st[s].value !== null && st[s].value !== window.loadBefore));
+    },
+    side,
+    { timeout: 180_000 },
+  );
+  return page.evaluate(
+    () => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now() - window.loadBegun)))),
+  );
 }
 
 const percentile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))];
@@ -88,8 +112,12 @@ export async function measureFrames(page, steps = 240) {
   const frames = r.intervals.slice(2).sort((a, b) => a - b);
   const draws = r.draws.slice().sort((a, b) => a - b);
   return {
-    frameP50: percentile(frames, 0.5), frameP95: percentile(frames, 0.95), frameMax: frames[frames.length - 1],
-    drawP50: percentile(draws, 0.5), drawP95: percentile(draws, 0.95), drawMax: draws[draws.length - 1],
+    frameP50: percentile(frames, 0.5),
+    frameP95: percentile(frames, 0.95),
+    frameMax: frames[frames.length - 1],
+    drawP50: percentile(draws, 0.5),
+    drawP95: percentile(draws, 0.95),
+    drawMax: draws[draws.length - 1],
   };
 }
 

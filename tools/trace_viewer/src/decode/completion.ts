@@ -70,7 +70,9 @@ export function decodeEqe(bytes: Uint8Array): Decoded {
       c.number('function id', 34, 2);
       c.field('pages', 36, 4, String(c.uint(36, 4) | 0));
       break;
-    case 0x12: case 0x13: case 0x14:
+    case 0x12:
+    case 0x13:
+    case 0x14:
       c.field(type === 0x13 ? 'QP or SRQ number' : 'SRQ number', 57, 3, String(c.uint(57, 3)));
       break;
     default:

@@ -13,11 +13,17 @@ export function decodeBytes(kind: BytesKind, text: string, length = 0): { bytes:
   const bytes = fromHex(text);
   if (!bytes) return null;
   switch (kind) {
-    case 'frame': return { bytes, decoded: decodePacket(bytes, length) };
-    case 'wqe': return { bytes, decoded: decodeWqe(bytes) };
-    case 'rwqe': return { bytes, decoded: decodeReceiveWqe(bytes) };
-    case 'cqe': return { bytes, decoded: decodeCqe(bytes) };
-    case 'eqe': return { bytes, decoded: decodeEqe(bytes) };
-    case 'tlp': return { bytes, decoded: decodeTlp(bytes) };
+    case 'frame':
+      return { bytes, decoded: decodePacket(bytes, length) };
+    case 'wqe':
+      return { bytes, decoded: decodeWqe(bytes) };
+    case 'rwqe':
+      return { bytes, decoded: decodeReceiveWqe(bytes) };
+    case 'cqe':
+      return { bytes, decoded: decodeCqe(bytes) };
+    case 'eqe':
+      return { bytes, decoded: decodeEqe(bytes) };
+    case 'tlp':
+      return { bytes, decoded: decodeTlp(bytes) };
   }
 }

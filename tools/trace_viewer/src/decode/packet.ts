@@ -12,7 +12,15 @@ const kRocePort = 4791;
 /** Extended headers after the BTH, in the order of the wire. */
 type Extended = 'XRCETH' | 'DETH' | 'RETH' | 'AtomicETH' | 'AETH' | 'AtomicAckETH' | 'ImmDt' | 'IETH' | 'CNP';
 const kSize: Record<Extended, number> = {
-  XRCETH: 4, DETH: 8, RETH: 16, AtomicETH: 28, AETH: 4, AtomicAckETH: 8, ImmDt: 4, IETH: 4, CNP: 16,
+  XRCETH: 4,
+  DETH: 8,
+  RETH: 16,
+  AtomicETH: 28,
+  AETH: 4,
+  AtomicAckETH: 8,
+  ImmDt: 4,
+  IETH: 4,
+  CNP: 16,
 };
 
 /** Extended headers of a BTH opcode. */
@@ -24,13 +32,36 @@ export function extendedHeaders(opcode: number): Extended[] {
   if (opcode >> 5 === 5 && request) out.push('XRCETH');
   if (opcode >> 5 === 3) out.push('DETH');
   switch (operation) {
-    case 0x06: case 0x0a: case 0x0c: out.push('RETH'); break;
-    case 0x0b: out.push('RETH', 'ImmDt'); break;
-    case 0x03: case 0x05: case 0x09: out.push('ImmDt'); break;
-    case 0x0d: case 0x0f: case 0x10: case 0x11: out.push('AETH'); break;
-    case 0x12: out.push('AETH', 'AtomicAckETH'); break;
-    case 0x13: case 0x14: out.push('AtomicETH'); break;
-    case 0x16: case 0x17: out.push('IETH'); break;
+    case 0x06:
+    case 0x0a:
+    case 0x0c:
+      out.push('RETH');
+      break;
+    case 0x0b:
+      out.push('RETH', 'ImmDt');
+      break;
+    case 0x03:
+    case 0x05:
+    case 0x09:
+      out.push('ImmDt');
+      break;
+    case 0x0d:
+    case 0x0f:
+    case 0x10:
+    case 0x11:
+      out.push('AETH');
+      break;
+    case 0x12:
+      out.push('AETH', 'AtomicAckETH');
+      break;
+    case 0x13:
+    case 0x14:
+      out.push('AtomicETH');
+      break;
+    case 0x16:
+    case 0x17:
+      out.push('IETH');
+      break;
   }
   return out;
 }
@@ -147,7 +178,9 @@ function transport(c: Cursor, l3: number, cut: boolean): string {
 function extended(c: Cursor, header: Extended): void {
   const o = c.at;
   switch (header) {
-    case 'XRCETH': c.number('XRC SRQ', o + 1, 3); break;
+    case 'XRCETH':
+      c.number('XRC SRQ', o + 1, 3);
+      break;
     case 'DETH':
       c.number('Q_Key', o, 4, 'hex');
       c.number('source QP', o + 5, 3);
@@ -169,10 +202,18 @@ function extended(c: Cursor, header: Extended): void {
       c.number('MSN', o + 1, 3);
       break;
     }
-    case 'AtomicAckETH': c.number64('original data', o); break;
-    case 'ImmDt': c.number('immediate', o, 4, 'hex'); break;
-    case 'IETH': c.number('R_Key to invalidate', o, 4, 'hex'); break;
-    case 'CNP': c.field('reserved', o, 16, '16 bytes'); break;
+    case 'AtomicAckETH':
+      c.number64('original data', o);
+      break;
+    case 'ImmDt':
+      c.number('immediate', o, 4, 'hex');
+      break;
+    case 'IETH':
+      c.number('R_Key to invalidate', o, 4, 'hex');
+      break;
+    case 'CNP':
+      c.field('reserved', o, 16, '16 bytes');
+      break;
   }
 }
 

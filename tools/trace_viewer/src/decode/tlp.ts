@@ -9,16 +9,26 @@ const kStatus: Record<number, string> = { 0: 'SC', 1: 'UR', 2: 'CRS', 4: 'CA' };
 function typeName(fmt: number, type: number): string {
   const data = (fmt & 2) !== 0;
   switch (type) {
-    case 0x00: return data ? 'MWr' : 'MRd';
-    case 0x01: return 'MRdLk';
-    case 0x02: return data ? 'IOWr' : 'IORd';
-    case 0x04: return data ? 'CfgWr0' : 'CfgRd0';
-    case 0x05: return data ? 'CfgWr1' : 'CfgRd1';
-    case 0x0a: return data ? 'CplD' : 'Cpl';
-    case 0x0c: return 'FetchAdd';
-    case 0x0d: return 'Swap';
-    case 0x0e: return 'CAS';
-    default: return (type & 0x18) === 0x10 ? (data ? 'MsgD' : 'Msg') : `type ${hex(type, 2)}`;
+    case 0x00:
+      return data ? 'MWr' : 'MRd';
+    case 0x01:
+      return 'MRdLk';
+    case 0x02:
+      return data ? 'IOWr' : 'IORd';
+    case 0x04:
+      return data ? 'CfgWr0' : 'CfgRd0';
+    case 0x05:
+      return data ? 'CfgWr1' : 'CfgRd1';
+    case 0x0a:
+      return data ? 'CplD' : 'Cpl';
+    case 0x0c:
+      return 'FetchAdd';
+    case 0x0d:
+      return 'Swap';
+    case 0x0e:
+      return 'CAS';
+    default:
+      return (type & 0x18) === 0x10 ? (data ? 'MsgD' : 'Msg') : `type ${hex(type, 2)}`;
   }
 }
 
@@ -57,7 +67,12 @@ function request(c: Cursor, long: boolean, type: number): void {
     return;
   }
   const enables = c.uint(7, 1);
-  c.field('byte enables last, first', 7, 1, `${(enables >> 4).toString(2).padStart(4, '0')}, ${(enables & 15).toString(2).padStart(4, '0')}`);
+  c.field(
+    'byte enables last, first',
+    7,
+    1,
+    `${(enables >> 4).toString(2).padStart(4, '0')}, ${(enables & 15).toString(2).padStart(4, '0')}`,
+  );
   if (long) c.field('Address', 8, 8, hex(c.uint64(8) & ~3n, 16));
   else c.field('Address', 8, 4, hex((c.uint(8, 4) & ~3) >>> 0, 8));
 }

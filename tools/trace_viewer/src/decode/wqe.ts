@@ -31,10 +31,13 @@ export function decodeWqe(bytes: Uint8Array): Decoded {
 
 function segments(c: Cursor, opcode: number, end: number): void {
   switch (opcode) {
-    case 0x08: case 0x09: case 0x10:
+    case 0x08:
+    case 0x09:
+    case 0x10:
       if (!remoteAddress(c)) return;
       break;
-    case 0x11: case 0x12:
+    case 0x11:
+    case 0x12:
       if (!remoteAddress(c) || !atomic(c)) return;
       break;
     case 0x25:
@@ -74,7 +77,12 @@ function datagram(c: Cursor): boolean {
   c.number('static rate, SL', o + 12, 1, 'hex');
   c.number('MLID or flow', o + 13, 1, 'hex');
   c.number('remote LID or UDP port', o + 14, 2);
-  c.field('remote MAC', o + 20, 6, Array.from(c.bytes.subarray(o + 20, o + 26), (b) => b.toString(16).padStart(2, '0')).join(':'));
+  c.field(
+    'remote MAC',
+    o + 20,
+    6,
+    Array.from(c.bytes.subarray(o + 20, o + 26), (b) => b.toString(16).padStart(2, '0')).join(':'),
+  );
   c.number('traffic class', o + 26, 1);
   c.number('hop limit', o + 27, 1);
   c.number('GRH, GID index, flow label', o + 28, 4, 'hex');

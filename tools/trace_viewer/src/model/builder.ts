@@ -23,7 +23,13 @@ const kMaxDiagnostics = 50;
 
 export class Builder {
   header: Header = {
-    format: '', version: '', scenario: '', seed: 0, hosts: [], stages: [], config: null,
+    format: '',
+    version: '',
+    scenario: '',
+    seed: 0,
+    hosts: [],
+    stages: [],
+    config: null,
   };
   lanes: Lane[] = [];
   points: Point[] = [];

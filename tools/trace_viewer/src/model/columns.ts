@@ -36,16 +36,33 @@ const kArgs = { a0: Float64Array, a1: Float64Array, a2: Float64Array, a3: Float6
 
 export const spanColumns = () =>
   new Columns<SpanKey>({
-    id: Uint32Array, start: Float64Array, dur: Float64Array, wait: Float64Array, lane: Uint32Array, point: Uint16Array,
-    msg: Uint32Array, parent: Uint32Array, ...kArgs,
+    id: Uint32Array,
+    start: Float64Array,
+    dur: Float64Array,
+    wait: Float64Array,
+    lane: Uint32Array,
+    point: Uint16Array,
+    msg: Uint32Array,
+    parent: Uint32Array,
+    ...kArgs,
   });
 export const instantColumns = () =>
   new Columns<InstantKey>({
-    t: Float64Array, lane: Uint32Array, point: Uint16Array, msg: Uint32Array, parent: Uint32Array, ...kArgs,
+    t: Float64Array,
+    lane: Uint32Array,
+    point: Uint16Array,
+    msg: Uint32Array,
+    parent: Uint32Array,
+    ...kArgs,
   });
 export const valueColumns = () =>
   new Columns<ValueKey>({ t: Float64Array, lane: Uint32Array, point: Uint16Array, v: Float64Array });
 export const packetColumns = () =>
   new Columns<PacketKey>({
-    t: Float64Array, lane: Uint32Array, point: Uint16Array, msg: Uint32Array, len: Uint32Array, tx: Uint8Array,
+    t: Float64Array,
+    lane: Uint32Array,
+    point: Uint16Array,
+    msg: Uint32Array,
+    len: Uint32Array,
+    tx: Uint8Array,
   });

@@ -13,7 +13,8 @@ export function buildTrace(raw: Builder, name: string, bytesRead: number): Trace
   fillGaps(raw);
   const lanes = raw.lanes;
   const { spans, rows, crowded } = sortSpans(raw);
-  if (crowded > 0) raw.say('note', `${crowded} lane(s) hold more spans at once than there is room for; some are drawn over each other`);
+  if (crowded > 0)
+    raw.say('note', `${crowded} lane(s) hold more spans at once than there is room for; some are drawn over each other`);
   const instants = sortInstants(raw);
   const packets = sortPackets(raw);
   const counters = sortValues(raw.counters, raw.points.length);
@@ -29,10 +30,31 @@ export function buildTrace(raw: Builder, name: string, bytesRead: number): Trace
   const [t0, t1] = extent(raw, spans);
   if (raw.unsaid > 0) raw.diagnostics.push({ severity: 'warning', text: `${raw.unsaid} more problems like these` });
   return {
-    name, header: raw.header, lanes, points: raw.points, spans, rows, lod: buildLod(spans, rows), byId,
-    instants: instants.records, instantOffset: instants.offset, packets: packets.records, packetOffset: packets.offset,
-    counters, states, messages, messageRow, spansOf, instantsOf, packetsOf, t0, t1,
-    complete: raw.complete, resolution: raw.resolution, diagnostics: raw.diagnostics, bytesRead,
+    name,
+    header: raw.header,
+    lanes,
+    points: raw.points,
+    spans,
+    rows,
+    lod: buildLod(spans, rows),
+    byId,
+    instants: instants.records,
+    instantOffset: instants.offset,
+    packets: packets.records,
+    packetOffset: packets.offset,
+    counters,
+    states,
+    messages,
+    messageRow,
+    spansOf,
+    instantsOf,
+    packetsOf,
+    t0,
+    t1,
+    complete: raw.complete,
+    resolution: raw.resolution,
+    diagnostics: raw.diagnostics,
+    bytesRead,
   };
 }
 
@@ -46,12 +68,14 @@ function fillGaps(raw: Builder): void {
       if (!raw.points[c.col.point[i]]) points.add(c.col.point[i]);
     }
   }
-  if (lanes.size + points.size > 0) raw.say('warning', `${lanes.size} lanes and ${points.size} points are used but nowhere declared`);
+  if (lanes.size + points.size > 0)
+    raw.say('warning', `${lanes.size} lanes and ${points.size} points are used but nowhere declared`);
   for (let i = Math.max(raw.lanes.length - 1, ...lanes); i >= 0; --i) {
     if (!raw.lanes[i]) raw.lanes[i] = { id: i, host: -1, path: `lane ${i}`, kind: 'pipelined', states: [] } satisfies Lane;
   }
   for (let i = Math.max(raw.points.length - 1, ...points); i >= 0; --i) {
-    if (!raw.points[i]) raw.points[i] = { id: i, name: `point ${i}`, cat: '', kind: 'span', args: [], bytes: null } satisfies Point;
+    if (!raw.points[i])
+      raw.points[i] = { id: i, name: `point ${i}`, cat: '', kind: 'span', args: [], bytes: null } satisfies Point;
   }
 }
 
@@ -132,7 +156,7 @@ function sortValues(c: Builder['counters'], points: number): Values {
   const key = new Uint32Array(c.n);
   const number = new Map<number, number>();
   const series: Values['series'] = [];
-  
+
   for (let i = 0; i < c.n; ++i) {
     const pair = c.col.lane[i] * (points + 1) + c.col.point[i];
     let s = number.get(pair);

@@ -20,8 +20,12 @@ export function buildLod(spans: Spans, rows: Rows): LodLevel[] {
     }
     const n = offset[rows.n];
     const level: LodLevel = {
-      t0: new Float64Array(n), t1: new Float64Array(n), busy: new Float32Array(n), point: new Uint16Array(n),
-      longest: new Float32Array(n), offset,
+      t0: new Float64Array(n),
+      t1: new Float64Array(n),
+      busy: new Float32Array(n),
+      point: new Uint16Array(n),
+      longest: new Float32Array(n),
+      offset,
     };
     for (let r = 0; r < rows.n; ++r) fillRow(level, below, spans, source, r);
     levels.push(level);
@@ -67,7 +71,14 @@ export type Visit = (t0: number, t1: number, point: number, span: number, busy: 
  * start times.
  */
 export function walkRow(
-  spans: Spans, rows: Rows, lod: LodLevel[], r: number, from: number, to: number, finest: number, visit: Visit,
+  spans: Spans,
+  rows: Rows,
+  lod: LodLevel[],
+  r: number,
+  from: number,
+  to: number,
+  finest: number,
+  visit: Visit,
 ): void {
   const top = lod.length - 1;
   for (let b = lod[top].offset[r]; b < lod[top].offset[r + 1]; ++b) descend(top, b);

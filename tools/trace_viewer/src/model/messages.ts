@@ -34,10 +34,19 @@ export function buildMessages(raw: Builder, spans: Spans, spansOf: Csr, most: nu
   const n = finished.length + extra.length;
   const stages = raw.header.stages.map(() => new Float64Array(n));
   const out: Messages = {
-    n, id: new Uint32Array(n), t: new Float64Array(n), total: new Float64Array(n).fill(NaN), flow: new Uint32Array(n),
+    n,
+    id: new Uint32Array(n),
+    t: new Float64Array(n),
+    total: new Float64Array(n).fill(NaN),
+    flow: new Uint32Array(n),
     wrId: null,
-    op: new Uint8Array(n).fill(255), bytes: new Float64Array(n).fill(NaN), qpn: new Int32Array(n).fill(-1),
-    psn: new Int32Array(n).fill(-1), host: new Int8Array(n).fill(-1), status: new Uint8Array(n), syndrome: new Uint8Array(n),
+    op: new Uint8Array(n).fill(255),
+    bytes: new Float64Array(n).fill(NaN),
+    qpn: new Int32Array(n).fill(-1),
+    psn: new Int32Array(n).fill(-1),
+    host: new Int8Array(n).fill(-1),
+    status: new Uint8Array(n),
+    syndrome: new Uint8Array(n),
     stages: finished.some((m) => m.stages) ? stages : [],
   };
   const wrId = finished.some((m) => m.wrId !== undefined) ? new Float64Array(n).fill(NaN) : null;
@@ -66,7 +75,13 @@ export function buildMessages(raw: Builder, spans: Spans, spansOf: Csr, most: nu
 }
 
 function describe(
-  out: Messages, r: number, raw: Builder, spans: Spans, spansOf: Csr, args: ArgumentsOfPoint[], unfinished: boolean,
+  out: Messages,
+  r: number,
+  raw: Builder,
+  spans: Spans,
+  spansOf: Csr,
+  args: ArgumentsOfPoint[],
+  unfinished: boolean,
 ): void {
   const id = out.id[r];
   let firstId = 0xffffffff;

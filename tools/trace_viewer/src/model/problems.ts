@@ -72,7 +72,12 @@ export function findProblems(trace: Trace): Problem[] {
     const arg = argumentReader(point, spans.args, i);
     if (rule.when && !rule.when(arg, point)) continue;
     add({
-      severity: rule.severity, kind: rule.kind, text: describe(point, arg), t: spans.start[i], lane: spans.lane[i], msg: spans.msg[i],
+      severity: rule.severity,
+      kind: rule.kind,
+      text: describe(point, arg),
+      t: spans.start[i],
+      lane: spans.lane[i],
+      msg: spans.msg[i],
       at: { record: 'span', index: i },
     });
   }
@@ -83,7 +88,12 @@ export function findProblems(trace: Trace): Problem[] {
     const arg = argumentReader(point, instants.args, i);
     if (rule.when && !rule.when(arg, point)) continue;
     add({
-      severity: rule.severity, kind: rule.kind, text: describe(point, arg), t: instants.t[i], lane: instants.lane[i], msg: instants.msg[i],
+      severity: rule.severity,
+      kind: rule.kind,
+      text: describe(point, arg),
+      t: instants.t[i],
+      lane: instants.lane[i],
+      msg: instants.msg[i],
       at: { record: 'instant', index: i },
     });
   }
@@ -92,7 +102,13 @@ export function findProblems(trace: Trace): Problem[] {
   for (const [kind, n] of count) {
     if (n <= kMostPerKind) continue;
     problems.push({
-      severity: 'info', kind, text: `${n - kMostPerKind} more of them are not listed`, t: trace.t1, lane: -1, msg: 0, at: null,
+      severity: 'info',
+      kind,
+      text: `${n - kMostPerKind} more of them are not listed`,
+      t: trace.t1,
+      lane: -1,
+      msg: 0,
+      at: null,
     });
   }
   return problems.sort((a, b) => a.t - b.t);
@@ -101,7 +117,9 @@ export function findProblems(trace: Trace): Problem[] {
 function ruleOf(p: Point): Rule | undefined {
   const rule = kRules[p.name];
   if (rule || p.kind === 'counter' || p.kind === 'state' || p.kind === 'packet') return rule;
-  return kSuspicious.test(p.name) ? { severity: 'warning', kind: p.name.slice(p.name.indexOf('.') + 1).replace(/_/g, ' ') } : undefined;
+  return kSuspicious.test(p.name)
+    ? { severity: 'warning', kind: p.name.slice(p.name.indexOf('.') + 1).replace(/_/g, ' ') }
+    : undefined;
 }
 
 function argumentReader(point: Point, args: Float64Array[], i: number): (name: string) => number {
@@ -131,8 +149,13 @@ function unfinished(trace: Trace): Problem[] {
     const k = trace.spansOf.offset[m.id[r]];
     const index = trace.spansOf.list[k];
     out.push({
-      severity: 'warning', kind: 'message not delivered', text: `message ${m.id[r]} has no end in this trace`, t: m.t[r],
-      lane: trace.spans.lane[index], msg: m.id[r], at: { record: 'span', index },
+      severity: 'warning',
+      kind: 'message not delivered',
+      text: `message ${m.id[r]} has no end in this trace`,
+      t: m.t[r],
+      lane: trace.spans.lane[index],
+      msg: m.id[r],
+      at: { record: 'span', index },
     });
   }
   return out;

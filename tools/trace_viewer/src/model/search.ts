@@ -54,7 +54,9 @@ function numberTest(value: string, time: boolean): Test | null {
   if (op) {
     const x = number(op[2]);
     if (Number.isNaN(x)) return null;
-    return { '>': (v: number) => v > x, '<': (v: number) => v < x, '>=': (v: number) => v >= x, '<=': (v: number) => v <= x }[op[1]]!;
+    return { '>': (v: number) => v > x, '<': (v: number) => v < x, '>=': (v: number) => v >= x, '<=': (v: number) => v <= x }[
+      op[1]
+    ]!;
   }
   const x = number(value);
   return Number.isNaN(x) ? null : (v) => v === x;
@@ -76,9 +78,12 @@ export function opName(op: number): string {
 export function statusText(trace: Trace, r: number): string {
   const m = trace.messages;
   switch (m.status[r]) {
-    case Status.ok: return 'ok';
-    case Status.error: return syndromeName(m.syndrome[r]);
-    default: return 'not finished';
+    case Status.ok:
+      return 'ok';
+    case Status.error:
+      return syndromeName(m.syndrome[r]);
+    default:
+      return 'not finished';
   }
 }
 
@@ -88,20 +93,36 @@ function messageTest(trace: Trace, term: Term): (r: number) => boolean {
   const number = (column: ArrayLike<number>) => (test ? (r: number) => test(column[r]) : () => false);
   const text = (of: (r: number) => string) => (r: number) => of(r).toLowerCase().includes(term.text);
   switch (term.key) {
-    case 'msg': return number(m.id);
-    case 'wr_id': return m.wrId ? number(m.wrId) : () => false;
-    case 'qpn': return either(number(m.qpn), anySpan(trace, term));
-    case 'flow': return number(m.flow);
-    case 'bytes': return number(m.bytes);
-    case 'latency': case 'total': return number(m.total);
-    case 't': return number(m.t);
-    case 'opcode': case 'op': return either(test ? number(m.op) : text((r) => opName(m.op[r])), anySpan(trace, term));
-    case 'status': return term.text === 'error' ? (r) => m.status[r] !== Status.ok : text((r) => statusText(trace, r));
-    case 'host': return test ? number(m.host) : text((r) => trace.header.hosts[m.host[r]] ?? '');
+    case 'msg':
+      return number(m.id);
+    case 'wr_id':
+      return m.wrId ? number(m.wrId) : () => false;
+    case 'qpn':
+      return either(number(m.qpn), anySpan(trace, term));
+    case 'flow':
+      return number(m.flow);
+    case 'bytes':
+      return number(m.bytes);
+    case 'latency':
+    case 'total':
+      return number(m.total);
+    case 't':
+      return number(m.t);
+    case 'opcode':
+    case 'op':
+      return either(test ? number(m.op) : text((r) => opName(m.op[r])), anySpan(trace, term));
+    case 'status':
+      return term.text === 'error' ? (r) => m.status[r] !== Status.ok : text((r) => statusText(trace, r));
+    case 'host':
+      return test ? number(m.host) : text((r) => trace.header.hosts[m.host[r]] ?? '');
     case '':
       if (test) return (r) => test(m.id[r]);
-      return either(text((r) => `${opName(m.op[r])} ${statusText(trace, r)} ${trace.header.hosts[m.host[r]] ?? ''}`), anySpan(trace, term));
-    default: return anySpan(trace, term);
+      return either(
+        text((r) => `${opName(m.op[r])} ${statusText(trace, r)} ${trace.header.hosts[m.host[r]] ?? ''}`),
+        anySpan(trace, term),
+      );
+    default:
+      return anySpan(trace, term);
   }
 }
 
@@ -148,20 +169,36 @@ function spanTest(trace: Trace, term: Term): (i: number) => boolean {
     return (i) => s.msg[i] !== 0 && trace.messageRow[s.msg[i]] !== 0xffffffff && message(trace.messageRow[s.msg[i]]);
   }
   switch (term.key) {
-    case 't': return test ? (i) => test(s.start[i]) : () => false;
-    case 'dur': return test ? (i) => test(s.dur[i]) : () => false;
-    case 'wait': return test ? (i) => test(s.wait[i]) : () => false;
-    case 'span': return test ? (i) => test(s.id[i]) : () => false;
-    case 'lane': return byFlag(s.lane, trace.lanes.map((l) => l.path.toLowerCase().includes(term.text)));
-    case 'point': return byFlag(s.point, trace.points.map((p) => p.name.toLowerCase().includes(term.text)));
+    case 't':
+      return test ? (i) => test(s.start[i]) : () => false;
+    case 'dur':
+      return test ? (i) => test(s.dur[i]) : () => false;
+    case 'wait':
+      return test ? (i) => test(s.wait[i]) : () => false;
+    case 'span':
+      return test ? (i) => test(s.id[i]) : () => false;
+    case 'lane':
+      return byFlag(
+        s.lane,
+        trace.lanes.map((l) => l.path.toLowerCase().includes(term.text)),
+      );
+    case 'point':
+      return byFlag(
+        s.point,
+        trace.points.map((p) => p.name.toLowerCase().includes(term.text)),
+      );
     case 'host':
-      return byFlag(s.lane, trace.lanes.map((l) => (test ? test(l.host) : (trace.header.hosts[l.host] ?? 'fabric').includes(term.text))));
+      return byFlag(
+        s.lane,
+        trace.lanes.map((l) => (test ? test(l.host) : (trace.header.hosts[l.host] ?? 'fabric').includes(term.text))),
+      );
     case '': {
       const lanes = trace.lanes.map((l) => l.path.toLowerCase().includes(term.text));
       const points = trace.points.map((p) => p.name.toLowerCase().includes(term.text));
       return (i) => lanes[s.lane[i]] || points[s.point[i]] || (test !== null && s.msg[i] !== 0 && test(s.msg[i]));
     }
-    default: return argumentTest(trace, term);
+    default:
+      return argumentTest(trace, term);
   }
 }
 

@@ -31,7 +31,7 @@ export function assignSlots(byLane: Grouped, lanes: number, start: Float64Array,
       while (s < open && end[s] > start[r]) ++s;
       if (s === kMaxSlots) {
         over = true;
-        for (let k = s = 0; k < kMaxSlots; ++k) if (end[k] < end[s]) s = k;
+        for (let k = (s = 0); k < kMaxSlots; ++k) if (end[k] < end[s]) s = k;
       }
       if (s === open) end[open++] = 0;
       end[s] = Math.max(end[s], start[r] + dur[r]);

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times as text and back. All times are picoseconds.
 
-const kUnits: [string, number][] = [['s', 1e12], ['ms', 1e9], ['us', 1e6], ['ns', 1e3], ['ps', 1]];
+const kUnits: [string, number][] = [
+  ['s', 1e12],
+  ['ms', 1e9],
+  ['us', 1e6],
+  ['ns', 1e3],
+  ['ps', 1],
+];
 
 /** A duration in its natural unit with all its picoseconds: "2.1015 us". */
 export function formatDuration(ps: number): string {
@@ -9,7 +15,7 @@ export function formatDuration(ps: number): string {
   if (ps === 0) return '0 ns';
   const sign = ps < 0 ? '−' : '';
   const p = Math.abs(ps);
-  const [unit, factor] = kUnits.find(([, f]) => p >= f && f > 1) ?? (p < 1000 ? ['ps', 1] as const : ['ns', 1e3] as const);
+  const [unit, factor] = kUnits.find(([, f]) => p >= f && f > 1) ?? (p < 1000 ? (['ps', 1] as const) : (['ns', 1e3] as const));
   return `${sign}${exact(p, factor)} ${display(unit)}`;
 }
 
@@ -58,7 +64,9 @@ function exact(p: number, factor: number): string {
   const whole = Math.floor(p / factor);
   const rest = Math.round(p - whole * factor);
   if (rest === 0) return group(String(whole));
-  const digits = String(rest).padStart(Math.round(Math.log10(factor)), '0').replace(/0+$/, '');
+  const digits = String(rest)
+    .padStart(Math.round(Math.log10(factor)), '0')
+    .replace(/0+$/, '');
   return `${group(String(whole))}.${digits}`;
 }
 function group(digits: string): string {

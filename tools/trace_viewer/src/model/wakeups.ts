@@ -54,9 +54,13 @@ export function findLostWakeUps(trace: Trace): Problem[] {
     const unseen = (q.cqes.length - q.armed.ci) & 0xffffff;
     if (unseen === 0 || unseen > q.cqes.length) continue;
     problems.push({
-      severity: 'error', kind: 'lost wake-up',
+      severity: 'error',
+      kind: 'lost wake-up',
       text: `CQ ${key.split(' ')[1]} was armed at index ${q.armed.ci} with ${unseen} completion(s) unseen in it; no event came after that`,
-      t: q.armed.t, lane: q.armed.lane, msg: q.lastMessage, at: { record: 'instant', index: q.armed.index },
+      t: q.armed.t,
+      lane: q.armed.lane,
+      msg: q.lastMessage,
+      at: { record: 'instant', index: q.armed.index },
     });
   }
   return problems;

@@ -49,7 +49,11 @@ export class CauseTable {
       const child = f.child <= most ? indexOf[f.child] : 0;
       if (thread === undefined || child === 0) continue;
       // Of several that start then, the last one before the child.
-      for (let i = lowerBound(sorted, f.t, offset[thread], offset[thread + 1]); i < offset[thread + 1] && sorted[i] === f.t; ++i) {
+      for (
+        let i = lowerBound(sorted, f.t, offset[thread], offset[thread + 1]);
+        i < offset[thread + 1] && sorted[i] === f.t;
+        ++i
+      ) {
         if (order[i] < child - 1) spans.col.parent[child - 1] = spans.col.id[order[i]];
       }
     }

@@ -104,17 +104,38 @@ export class ChromeParser implements LineSink {
       const key = s.string();
       s.expect(58);
       switch (key) {
-        case 'ph': this.ph = s.string().charCodeAt(0); break;
-        case 'pid': this.pid = s.integer(); break;
-        case 'tid': this.tid = s.integer(); break;
-        case 'ts': this.t = s.microseconds(); break;
-        case 'dur': this.dur = s.microseconds(); break;
-        case 'name': this.name = s.string(); break;
-        case 'id': this.id = s.integer(); break;
-        case 'bind_id': this.chain = s.integer(); break;
-        case 'flow_in': this.flowIn = s.boolean(); break;
-        case 'args': this.arguments(); break;
-        default: s.skip();
+        case 'ph':
+          this.ph = s.string().charCodeAt(0);
+          break;
+        case 'pid':
+          this.pid = s.integer();
+          break;
+        case 'tid':
+          this.tid = s.integer();
+          break;
+        case 'ts':
+          this.t = s.microseconds();
+          break;
+        case 'dur':
+          this.dur = s.microseconds();
+          break;
+        case 'name':
+          this.name = s.string();
+          break;
+        case 'id':
+          this.id = s.integer();
+          break;
+        case 'bind_id':
+          this.chain = s.integer();
+          break;
+        case 'flow_in':
+          this.flowIn = s.boolean();
+          break;
+        case 'args':
+          this.arguments();
+          break;
+        default:
+          s.skip();
       }
     } while (s.take(44));
     s.expect(125);
@@ -155,14 +176,23 @@ export class ChromeParser implements LineSink {
 
   private record(): void {
     switch (this.ph) {
-      case 88: return this.hasArgs ? this.addSpan() : this.addState(); // X
-      case 67: return this.addCounter(); // C
-      case 105: return this.addInstant(); // i
-      case 115: return this.causes.fork(this.id, this.tid, this.t); // s
-      case 102: return; // f: the span before it is the fork's child
-      case 98: this.open.set(this.id, this.beginMessage()); return; // b
-      case 101: return this.endMessage(); // e
-      case 77: return this.meta(); // M
+      case 88:
+        return this.hasArgs ? this.addSpan() : this.addState(); // X
+      case 67:
+        return this.addCounter(); // C
+      case 105:
+        return this.addInstant(); // i
+      case 115:
+        return this.causes.fork(this.id, this.tid, this.t); // s
+      case 102:
+        return; // f: the span before it is the fork's child
+      case 98:
+        this.open.set(this.id, this.beginMessage());
+        return; // b
+      case 101:
+        return this.endMessage(); // e
+      case 77:
+        return this.meta(); // M
       default:
         throw new Error(`event of phase “${String.fromCharCode(this.ph)}” is not known`);
     }
@@ -258,7 +288,13 @@ export class ChromeParser implements LineSink {
 
   private beginMessage(): RawMessage {
     return {
-      id: this.out.checkId(this.id, 'message id'), t: this.t, total: NaN, flow: this.flow, op: this.op, bytes: this.bytes, stages: null,
+      id: this.out.checkId(this.id, 'message id'),
+      t: this.t,
+      total: NaN,
+      flow: this.flow,
+      op: this.op,
+      bytes: this.bytes,
+      stages: null,
     };
   }
   private endMessage(): void {
@@ -270,11 +306,17 @@ export class ChromeParser implements LineSink {
   }
 
   private pointOf(points: Map<string, PointOf>, kind: 'span' | 'instant'): PointOf {
-    return points.get(this.name) ??
-      this.newPoint(points, this.name, this.name, this.name.split('.')[0], kind, this.argNames.slice(0, this.argCount));
+    return (
+      points.get(this.name) ??
+      this.newPoint(points, this.name, this.name, this.name.split('.')[0], kind, this.argNames.slice(0, this.argCount))
+    );
   }
   private newPoint(
-    points: Map<string, PointOf>, key: string, name: string, cat: string, kind: 'span' | 'instant' | 'counter' | 'state',
+    points: Map<string, PointOf>,
+    key: string,
+    name: string,
+    cat: string,
+    kind: 'span' | 'instant' | 'counter' | 'state',
     args: string[],
   ): PointOf {
     const point = { id: this.out.points.length, args };

@@ -28,7 +28,9 @@ export async function loadTrace(source: Source, progress: Progress = () => {}): 
   const gzip = first[0] === 0x1f && first[1] === 0x8b;
   let read = 0;
   const counted = restream(first, input, (n) => (read += n));
-  const plain = gzip ? counted.pipeThrough(new DecompressionStream('gzip') as unknown as TransformStream<Uint8Array, Uint8Array>) : counted;
+  const plain = gzip
+    ? counted.pipeThrough(new DecompressionStream('gzip') as unknown as TransformStream<Uint8Array, Uint8Array>)
+    : counted;
   const reader = plain.getReader();
   let parser: NativeParser | ChromeParser | null = null;
   let cutter: LineCutter | null = null;
@@ -49,7 +51,10 @@ export async function loadTrace(source: Source, progress: Progress = () => {}): 
       if (read - told > 4 << 20) {
         if (told === 0 && source.size > 0) builder.expectRest(read / source.size);
         told = read;
-        progress(source.size > 0 ? 0.9 * Math.min(1, read / source.size) : 0.5, `${builder.records.toLocaleString('en')} records`);
+        progress(
+          source.size > 0 ? 0.9 * Math.min(1, read / source.size) : 0.5,
+          `${builder.records.toLocaleString('en')} records`,
+        );
       }
     }
   } catch (e) {
@@ -85,7 +90,9 @@ async function atLeast(reader: ReadableStreamDefaultReader<Uint8Array>, n: numbe
 }
 
 function restream(
-  first: Uint8Array, rest: ReadableStreamDefaultReader<Uint8Array>, count: (n: number) => void,
+  first: Uint8Array,
+  rest: ReadableStreamDefaultReader<Uint8Array>,
+  count: (n: number) => void,
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
   let begun = false;
   return new ReadableStream({
@@ -111,7 +118,9 @@ function choose(head: Uint8Array, name: string, builder: Builder): NativeParser 
   }
   if (/^\{"displayTimeUnit":"ns","otherData":\{"format":"rdmasim-chrome\/1"/.test(text)) return new ChromeParser(builder);
   if (/^\s*[[{].*"(traceEvents|ph)"/s.test(text)) {
-    throw new NotATrace(`${name} is Chrome JSON of another program; this viewer reads that of rdmasim (rdmasim-chrome/1), one event per line`);
+    throw new NotATrace(
+      `${name} is Chrome JSON of another program; this viewer reads that of rdmasim (rdmasim-chrome/1), one event per line`,
+    );
   }
   const shown = JSON.stringify(text.slice(0, 40));
   throw new NotATrace(

@@ -186,8 +186,16 @@ export class NativeParser implements LineSink {
     const [wrId, qpn, host] = ['wr_id', 'qpn', 'host'].map((k) => column(v, k, n));
     for (let i = 0; i < n; ++i) {
       this.out.messages.push({
-        id: this.out.checkId(ids ? ids[i] : 0, 'message id'), t: t[i], total: total?.[i] ?? 0, flow: flow?.[i] ?? 0,
-        op: op?.[i] ?? 0, bytes: bytes?.[i] ?? 0, stages: stages.map((s) => s?.[i] ?? 0), wrId: wrId?.[i], qpn: qpn?.[i], host: host?.[i],
+        id: this.out.checkId(ids ? ids[i] : 0, 'message id'),
+        t: t[i],
+        total: total?.[i] ?? 0,
+        flow: flow?.[i] ?? 0,
+        op: op?.[i] ?? 0,
+        bytes: bytes?.[i] ?? 0,
+        stages: stages.map((s) => s?.[i] ?? 0),
+        wrId: wrId?.[i],
+        qpn: qpn?.[i],
+        host: host?.[i],
       });
     }
   }
@@ -195,8 +203,12 @@ export class NativeParser implements LineSink {
   private end(v: Json): void {
     this.out.complete = true;
     const have: [string, number][] = [
-      ['spans', this.out.spans.n], ['instants', this.out.instants.n], ['counters', this.out.counters.n],
-      ['states', this.out.states.n], ['packets', this.out.packets.n], ['messages', this.out.messages.length],
+      ['spans', this.out.spans.n],
+      ['instants', this.out.instants.n],
+      ['counters', this.out.counters.n],
+      ['states', this.out.states.n],
+      ['packets', this.out.packets.n],
+      ['messages', this.out.messages.length],
     ];
     for (const [what, n] of have) {
       if (typeof v[what] === 'number' && v[what] !== n) {
@@ -234,7 +246,8 @@ function count(v: Json): number {
 function column(v: Json, key: string, n: number): ArrayLike<number> | null {
   const c = v[key];
   if (c === undefined) return null;
-  if (!(Array.isArray(c) || c instanceof Float64Array) || c.length !== n) throw new Error(`column “${key}” does not have ${n} values`);
+  if (!(Array.isArray(c) || c instanceof Float64Array) || c.length !== n)
+    throw new Error(`column “${key}” does not have ${n} values`);
   return c as ArrayLike<number>;
 }
 function plain(v: Json, key: string, n: number, to: Numbers, at: number): void {

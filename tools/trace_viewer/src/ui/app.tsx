@@ -24,11 +24,17 @@ export function App() {
     <div class="page" onDragOver={(e) => e.preventDefault()} onDrop={drop}>
       <Toolbar />
       {s.loading.value && <Progress />}
-      {s.failure.value && <p class="banner error" role="alert" id="failure">{s.failure.value} <button onClick={() => (s.failure.value = '')}>dismiss</button></p>}
+      {s.failure.value && (
+        <p class="banner error" role="alert" id="failure">
+          {s.failure.value} <button onClick={() => (s.failure.value = '')}>dismiss</button>
+        </p>
+      )}
       <Diagnostics />
       {s.a.value ? <Workspace /> : <Welcome />}
       {s.helpOpen.value && <Help />}
-      <div class="sr" role="status" aria-live="polite">{s.announcement.value}</div>
+      <div class="sr" role="status" aria-live="polite">
+        {s.announcement.value}
+      </div>
     </div>
   );
 }
@@ -53,12 +59,19 @@ function Progress() {
 }
 
 function Diagnostics() {
-  const all = [s.a.value, s.b.value].flatMap((l) => (l ? l.trace.diagnostics.filter((d) => d.severity !== 'note').map((d) => ({ ...d, name: l.trace.name })) : []));
+  const all = [s.a.value, s.b.value].flatMap((l) =>
+    l ? l.trace.diagnostics.filter((d) => d.severity !== 'note').map((d) => ({ ...d, name: l.trace.name })) : [],
+  );
   if (all.length === 0) return null;
   return (
     <p class={`banner ${all.some((d) => d.severity === 'error') ? 'error' : 'warning'}`} role="alert" id="diagnostics">
       {all[0].name}: {all[0].text}
-      {all.length > 1 && <button class="link" onClick={() => (s.tab.value = 'file')}> and {all.length - 1} more</button>}
+      {all.length > 1 && (
+        <button class="link" onClick={() => (s.tab.value = 'file')}>
+          {' '}
+          and {all.length - 1} more
+        </button>
+      )}
     </p>
   );
 }
@@ -67,14 +80,25 @@ function Welcome() {
   return (
     <main class="welcome">
       <h1>rdmasim trace viewer</h1>
-      <p>Drop a trace here, or open one with the button above: <code>trace.jsonl</code> or <code>trace.perfetto.json</code>, plain or <code>.gz</code>. Two files dropped together are compared.</p>
-      <p class="hint">A trace comes from <code>rdmasim run SCENARIO --trace json --out DIR</code>. The page reads files on this machine only; nothing is sent anywhere.</p>
+      <p>
+        Drop a trace here, or open one with the button above: <code>trace.jsonl</code> or <code>trace.perfetto.json</code>, plain
+        or <code>.gz</code>. Two files dropped together are compared.
+      </p>
+      <p class="hint">
+        A trace comes from <code>rdmasim run SCENARIO --trace json --out DIR</code>. The page reads files on this machine only;
+        nothing is sent anywhere.
+      </p>
     </main>
   );
 }
 
 const kTabs: [Tab, string][] = [
-  ['messages', 'Messages'], ['problems', 'Problems'], ['latency', 'Latency'], ['compare', 'Compare'], ['lanes', 'Lanes'], ['file', 'File'],
+  ['messages', 'Messages'],
+  ['problems', 'Problems'],
+  ['latency', 'Latency'],
+  ['compare', 'Compare'],
+  ['lanes', 'Lanes'],
+  ['file', 'File'],
 ];
 
 function Workspace() {
@@ -95,16 +119,28 @@ function Workspace() {
       </div>
       <aside class="side" aria-label="Selection">
         <div class="tabs" role="tablist">
-          <TabButton on={side === 'message'} pick={() => setSide('message')} label={s.message.value > 0 ? `Message ${s.message.value}` : 'Message'} />
+          <TabButton
+            on={side === 'message'}
+            pick={() => setSide('message')}
+            label={s.message.value > 0 ? `Message ${s.message.value}` : 'Message'}
+          />
           <TabButton on={side === 'record'} pick={() => setSide('record')} label="Record" />
         </div>
-        <div class="scroll" role="tabpanel">{side === 'message' ? <MessagePanel /> : <Inspector />}</div>
+        <div class="scroll" role="tabpanel">
+          {side === 'message' ? <MessagePanel /> : <Inspector />}
+        </div>
       </aside>
       <Splitter height={bottom} set={setBottom} />
       <section class="bottom" aria-label="Tables">
         <div class="tabs" role="tablist">
           {kTabs.map(([key, label]) => (
-            <TabButton key={key} on={s.tab.value === key} pick={() => (s.tab.value = key)} label={label} badge={key === 'problems' ? s.a.value!.problems.length : 0} />
+            <TabButton
+              key={key}
+              on={s.tab.value === key}
+              pick={() => (s.tab.value = key)}
+              label={label}
+              badge={key === 'problems' ? s.a.value!.problems.length : 0}
+            />
           ))}
         </div>
         <div class="tab-body" role="tabpanel">
@@ -121,7 +157,12 @@ function Workspace() {
 }
 
 function TabButton({ on, pick, label, badge = 0 }: { on: boolean; pick: () => void; label: string; badge?: number }) {
-  return <button role="tab" aria-selected={on} onClick={pick}>{label}{badge > 0 && <span class="badge">{badge}</span>}</button>;
+  return (
+    <button role="tab" aria-selected={on} onClick={pick}>
+      {label}
+      {badge > 0 && <span class="badge">{badge}</span>}
+    </button>
+  );
 }
 
 function Splitter({ height, set }: { height: number; set: (h: number) => void }) {
@@ -135,8 +176,17 @@ function Splitter({ height, set }: { height: number; set: (h: number) => void })
   };
   return (
     <div
-      class="splitter" role="separator" aria-orientation="horizontal" aria-label="Height of the tables" aria-valuenow={height} tabIndex={0} onPointerDown={down}
-      onKeyDown={(e) => { if (e.key === 'ArrowUp') limit(height + 20); else if (e.key === 'ArrowDown') limit(height - 20); }}
+      class="splitter"
+      role="separator"
+      aria-orientation="horizontal"
+      aria-label="Height of the tables"
+      aria-valuenow={height}
+      tabIndex={0}
+      onPointerDown={down}
+      onKeyDown={(e) => {
+        if (e.key === 'ArrowUp') limit(height + 20);
+        else if (e.key === 'ArrowDown') limit(height - 20);
+      }}
     />
   );
 }
@@ -147,20 +197,37 @@ function Help() {
   return (
     <div class="help" role="dialog" aria-label="Keys and mouse" tabIndex={-1} ref={box}>
       <h2>Keys</h2>
-      <dl class="facts">{kKeys.map(([k, what]) => [<dt key={k}><kbd>{k}</kbd></dt>, <dd key={what}>{what}</dd>])}</dl>
+      <dl class="facts">
+        {kKeys.map(([k, what]) => [
+          <dt key={k}>
+            <kbd>{k}</kbd>
+          </dt>,
+          <dd key={what}>{what}</dd>,
+        ])}
+      </dl>
       <h2>Mouse and touch</h2>
       <dl class="facts">
-        <dt>wheel</dt><dd>zoom; over the names of lanes or with shift: scroll</dd>
-        <dt>drag</dt><dd>move in time and through the lanes; with shift: measure</dd>
-        <dt>click</dt><dd>select a span, and the life-line of its message; twice: show all of the message</dd>
-        <dt>two fingers</dt><dd>zoom</dd>
+        <dt>wheel</dt>
+        <dd>zoom; over the names of lanes or with shift: scroll</dd>
+        <dt>drag</dt>
+        <dd>move in time and through the lanes; with shift: measure</dd>
+        <dt>click</dt>
+        <dd>select a span, and the life-line of its message; twice: show all of the message</dd>
+        <dt>two fingers</dt>
+        <dd>zoom</dd>
       </dl>
       <h2>The picture</h2>
       <dl class="facts">
-        <dt>bars</dt><dd>spans; where they are too short to tell apart, the height is the share of time in which the row is busy</dd>
-        <dt>arrows</dt><dd>from the cause to the effect; dashed: no cause is recorded, this is the span of the message that ended last before</dd>
-        <dt>hatched</dt><dd>waiting, from being enqueued to the start</dd>
-        <dt>ticks, triangles</dt><dd>instants; packets sent (▸) and received (◂)</dd>
+        <dt>bars</dt>
+        <dd>spans; where they are too short to tell apart, the height is the share of time in which the row is busy</dd>
+        <dt>arrows</dt>
+        <dd>
+          from the cause to the effect; dashed: no cause is recorded, this is the span of the message that ended last before
+        </dd>
+        <dt>hatched</dt>
+        <dd>waiting, from being enqueued to the start</dd>
+        <dt>ticks, triangles</dt>
+        <dd>instants; packets sent (▸) and received (◂)</dd>
       </dl>
       <button onClick={() => (s.helpOpen.value = false)}>close</button>
     </div>

@@ -28,7 +28,11 @@ export function hitTest(view: TimelineView, x: number, y: number): Hit | null {
     const values = strip.kind === 'counter' ? t.counters : t.states;
     const v = valueAt(values, values.series[strip.series], time);
     if (Number.isNaN(v)) return null;
-    return { record: 'value', index: -1, text: `${strip.label}: ${strip.kind === 'counter' ? v : stateName(t, strip.lane, v)}\nat ${formatDuration(Math.round(time))}` };
+    return {
+      record: 'value',
+      index: -1,
+      text: `${strip.label}: ${strip.kind === 'counter' ? v : stateName(t, strip.lane, v)}\nat ${formatDuration(Math.round(time))}`,
+    };
   }
   if (strip.kind === 'spans') {
     const slot = Math.min(strip.rows - 1, Math.floor((at - strip.y) / strip.rowHeight));
@@ -48,12 +52,17 @@ function markAt(t: Trace, lane: number, time: number, slack: number): Hit | null
   const instant = i >= 0 && (p < 0 || Math.abs(t.instants.t[i] - time) <= Math.abs(t.packets.t[p] - time));
   if (instant) {
     const point = t.points[t.instants.point[i]];
-    return { record: 'instant', index: i, text: [point.name, ...argumentLines(point, t.instants.args, i), `at ${formatDuration(t.instants.t[i])}`].join('\n') };
+    return {
+      record: 'instant',
+      index: i,
+      text: [point.name, ...argumentLines(point, t.instants.args, i), `at ${formatDuration(t.instants.t[i])}`].join('\n'),
+    };
   }
   if (p < 0) return null;
   const { tx, len, msg } = t.packets;
   return {
-    record: 'packet', index: p,
+    record: 'packet',
+    index: p,
     text: `${tx[p] ? 'sent' : 'received'}: frame of ${len[p]} bytes${msg[p] ? `, message ${msg[p]}` : ''}\nat ${formatDuration(t.packets.t[p])}`,
   };
 }
@@ -81,5 +90,10 @@ function spanText(t: Trace, i: number): string {
   const point = t.points[spans.point[i]];
   const wait = spans.wait[i] > 0 ? `, waited ${formatDuration(spans.wait[i])}` : '';
   const msg = spans.msg[i] > 0 ? `message ${spans.msg[i]}` : 'no message';
-  return [`${point.name}, ${msg}`, `${formatDuration(spans.dur[i])}${wait}`, ...argumentLines(point, spans.args, i), t.lanes[spans.lane[i]].path].join('\n');
+  return [
+    `${point.name}, ${msg}`,
+    `${formatDuration(spans.dur[i])}${wait}`,
+    ...argumentLines(point, spans.args, i),
+    t.lanes[spans.lane[i]].path,
+  ].join('\n');
 }

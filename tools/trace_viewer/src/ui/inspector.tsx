@@ -19,14 +19,26 @@ export function Inspector() {
   const t = source.trace;
   return (
     <div class="pad" id="inspector" key={`${sel.side}${sel.record}${sel.index}`}>
-      {sel.record === 'span' ? <SpanFacts t={t} i={sel.index} /> : sel.record === 'instant' ? <InstantFacts t={t} i={sel.index} /> : <PacketFacts t={t} i={sel.index} />}
+      {sel.record === 'span' ? (
+        <SpanFacts t={t} i={sel.index} />
+      ) : sel.record === 'instant' ? (
+        <InstantFacts t={t} i={sel.index} />
+      ) : (
+        <PacketFacts t={t} i={sel.index} />
+      )}
     </div>
   );
 }
 
 function Message({ id }: { id: number }) {
   if (id === 0) return <dd>none</dd>;
-  return <dd><button class="link" onClick={() => selectMessage(id, true)}>WR {id}</button></dd>;
+  return (
+    <dd>
+      <button class="link" onClick={() => selectMessage(id, true)}>
+        WR {id}
+      </button>
+    </dd>
+  );
 }
 
 function Arguments({ point, args, i }: { point: Point; args: Float64Array[]; i: number }) {
@@ -37,7 +49,13 @@ function Arguments({ point, args, i }: { point: Point; args: Float64Array[]; i: 
       <dl class="facts">
         {point.args.map((a, k) => {
           const name = valueName(point.name, a, args[k][i]);
-          return [<dt key={a}>{a}</dt>, <dd key={`${a}=`}>{formatArgument(a, args[k][i])}{name ? <em> {name}</em> : null}</dd>];
+          return [
+            <dt key={a}>{a}</dt>,
+            <dd key={`${a}=`}>
+              {formatArgument(a, args[k][i])}
+              {name ? <em> {name}</em> : null}
+            </dd>,
+          ];
         })}
       </dl>
     </>
@@ -53,17 +71,47 @@ function SpanFacts({ t, i }: { t: Trace; i: number }) {
     <>
       <h2>{point.name}</h2>
       <dl class="facts">
-        <dt>lane</dt><dd>{t.lanes[sp.lane[i]].path} <small>({hostName(t, sp.lane[i])})</small></dd>
-        <dt>enqueued</dt><dd>{formatDuration(sp.start[i] - sp.wait[i])}</dd>
-        <dt>start</dt><dd>{formatDuration(sp.start[i])}</dd>
-        <dt>end</dt><dd>{formatDuration(sp.start[i] + sp.dur[i])}</dd>
-        <dt>wait</dt><dd>{formatDuration(sp.wait[i])}</dd>
-        <dt>service</dt><dd>{formatDuration(sp.dur[i])}</dd>
-        <dt>message</dt><Message id={sp.msg[i]} />
-        <dt>span</dt><dd>{sp.id[i]}</dd>
+        <dt>lane</dt>
+        <dd>
+          {t.lanes[sp.lane[i]].path} <small>({hostName(t, sp.lane[i])})</small>
+        </dd>
+        <dt>enqueued</dt>
+        <dd>{formatDuration(sp.start[i] - sp.wait[i])}</dd>
+        <dt>start</dt>
+        <dd>{formatDuration(sp.start[i])}</dd>
+        <dt>end</dt>
+        <dd>{formatDuration(sp.start[i] + sp.dur[i])}</dd>
+        <dt>wait</dt>
+        <dd>{formatDuration(sp.wait[i])}</dd>
+        <dt>service</dt>
+        <dd>{formatDuration(sp.dur[i])}</dd>
+        <dt>message</dt>
+        <Message id={sp.msg[i]} />
+        <dt>span</dt>
+        <dd>{sp.id[i]}</dd>
         <dt>cause</dt>
-        <dd>{cause >= 0 ? <Jump t={t} i={cause} /> : sp.parent[i] > 0 ? `span ${sp.parent[i]}, which is not in the trace` : 'not recorded'}</dd>
-        {effects.length > 0 && <><dt>effects</dt><dd>{effects.slice(0, 20).map((e) => <div key={e}><Jump t={t} i={e} /></div>)}{effects.length > 20 ? `and ${effects.length - 20} more` : ''}</dd></>}
+        <dd>
+          {cause >= 0 ? (
+            <Jump t={t} i={cause} />
+          ) : sp.parent[i] > 0 ? (
+            `span ${sp.parent[i]}, which is not in the trace`
+          ) : (
+            'not recorded'
+          )}
+        </dd>
+        {effects.length > 0 && (
+          <>
+            <dt>effects</dt>
+            <dd>
+              {effects.slice(0, 20).map((e) => (
+                <div key={e}>
+                  <Jump t={t} i={e} />
+                </div>
+              ))}
+              {effects.length > 20 ? `and ${effects.length - 20} more` : ''}
+            </dd>
+          </>
+        )}
       </dl>
       <Arguments point={point} args={sp.args} i={i} />
       <Bytes t={t} point={point} text={sp.bytes.get(i)} length={0} />
@@ -72,7 +120,11 @@ function SpanFacts({ t, i }: { t: Trace; i: number }) {
 }
 
 function Jump({ t, i }: { t: Trace; i: number }) {
-  return <button class="link" onClick={() => jumpToSpan(i)}>{spanLabel(t, i)} on {t.lanes[t.spans.lane[i]].path}</button>;
+  return (
+    <button class="link" onClick={() => jumpToSpan(i)}>
+      {spanLabel(t, i)} on {t.lanes[t.spans.lane[i]].path}
+    </button>
+  );
 }
 
 function InstantFacts({ t, i }: { t: Trace; i: number }) {
@@ -83,10 +135,22 @@ function InstantFacts({ t, i }: { t: Trace; i: number }) {
     <>
       <h2>{point.name}</h2>
       <dl class="facts">
-        <dt>lane</dt><dd>{t.lanes[r.lane[i]].path} <small>({hostName(t, r.lane[i])})</small></dd>
-        <dt>time</dt><dd>{formatDuration(r.t[i])}</dd>
-        <dt>message</dt><Message id={r.msg[i]} />
-        {cause !== 0xffffffff && <><dt>cause</dt><dd><Jump t={t} i={cause} /></dd></>}
+        <dt>lane</dt>
+        <dd>
+          {t.lanes[r.lane[i]].path} <small>({hostName(t, r.lane[i])})</small>
+        </dd>
+        <dt>time</dt>
+        <dd>{formatDuration(r.t[i])}</dd>
+        <dt>message</dt>
+        <Message id={r.msg[i]} />
+        {cause !== 0xffffffff && (
+          <>
+            <dt>cause</dt>
+            <dd>
+              <Jump t={t} i={cause} />
+            </dd>
+          </>
+        )}
       </dl>
       <Arguments point={point} args={r.args} i={i} />
       <Bytes t={t} point={point} text={r.bytes.get(i)} length={0} />
@@ -101,10 +165,14 @@ function PacketFacts({ t, i }: { t: Trace; i: number }) {
     <>
       <h2>Packet {p.tx[i] ? 'sent' : 'received'}</h2>
       <dl class="facts">
-        <dt>lane</dt><dd>{t.lanes[p.lane[i]].path}</dd>
-        <dt>{p.tx[i] ? 'first bit' : 'last bit'}</dt><dd>{formatDuration(p.t[i])}</dd>
-        <dt>frame</dt><dd>{p.len[i]} bytes, without FCS</dd>
-        <dt>message</dt><Message id={p.msg[i]} />
+        <dt>lane</dt>
+        <dd>{t.lanes[p.lane[i]].path}</dd>
+        <dt>{p.tx[i] ? 'first bit' : 'last bit'}</dt>
+        <dd>{formatDuration(p.t[i])}</dd>
+        <dt>frame</dt>
+        <dd>{p.len[i]} bytes, without FCS</dd>
+        <dt>message</dt>
+        <Message id={p.msg[i]} />
       </dl>
       <Bytes t={t} point={{ ...point, bytes: 'frame' }} text={p.bytes.get(i)} length={p.len[i]} />
     </>
@@ -132,13 +200,20 @@ export function DecodedBytes({ bytes, decoded }: { bytes: Uint8Array; decoded: D
   return (
     <>
       <h3>{decoded.title}</h3>
-      {decoded.problems.map((p) => <p class="error" key={p}>{p}</p>)}
+      {decoded.problems.map((p) => (
+        <p class="error" key={p}>
+          {p}
+        </p>
+      ))}
       <pre class="hex" aria-label="raw bytes">
         {lines.map((o) => (
           <div key={o}>
             <span class="offset">{o.toString(16).padStart(4, '0')}</span>{' '}
             {Array.from(bytes.subarray(o, Math.min(o + 16, shown)), (v, k) => (
-              <span key={k} class={lit && o + k >= lit.at && o + k < lit.at + lit.length ? 'lit' : ''}>{v.toString(16).padStart(2, '0')}{k === 7 ? '  ' : ' '}</span>
+              <span key={k} class={lit && o + k >= lit.at && o + k < lit.at + lit.length ? 'lit' : ''}>
+                {v.toString(16).padStart(2, '0')}
+                {k === 7 ? '  ' : ' '}
+              </span>
             ))}
           </div>
         ))}
@@ -147,14 +222,33 @@ export function DecodedBytes({ bytes, decoded }: { bytes: Uint8Array; decoded: D
       <table class="fields">
         {groups.map((g) => (
           <tbody key={g}>
-            <tr><th colSpan={3} scope="rowgroup">{g}</th></tr>
-            {decoded.fields.filter((f) => f.group === g).map((f) => (
-              <tr key={`${f.name}${f.at}`} tabIndex={0} onMouseEnter={() => setLit(f)} onFocus={() => setLit(f)} onMouseLeave={() => setLit(null)} onBlur={() => setLit(null)}>
-                <td>{f.name}</td>
-                <td>{f.value}{f.note ? <small> {f.note}</small> : null}</td>
-                <td class="num">{f.at}{f.length > 1 ? `–${f.at + f.length - 1}` : ''}</td>
-              </tr>
-            ))}
+            <tr>
+              <th colSpan={3} scope="rowgroup">
+                {g}
+              </th>
+            </tr>
+            {decoded.fields
+              .filter((f) => f.group === g)
+              .map((f) => (
+                <tr
+                  key={`${f.name}${f.at}`}
+                  tabIndex={0}
+                  onMouseEnter={() => setLit(f)}
+                  onFocus={() => setLit(f)}
+                  onMouseLeave={() => setLit(null)}
+                  onBlur={() => setLit(null)}
+                >
+                  <td>{f.name}</td>
+                  <td>
+                    {f.value}
+                    {f.note ? <small> {f.note}</small> : null}
+                  </td>
+                  <td class="num">
+                    {f.at}
+                    {f.length > 1 ? `–${f.at + f.length - 1}` : ''}
+                  </td>
+                </tr>
+              ))}
           </tbody>
         ))}
       </table>

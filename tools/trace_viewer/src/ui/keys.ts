@@ -6,11 +6,22 @@ import * as s from './state';
 import { instances } from './timeline';
 
 export const kKeys: [string, string][] = [
-  ['W, +', 'zoom in'], ['S, −', 'zoom out'], ['A, ←', 'move left'], ['D, →', 'move right'], ['↑, ↓', 'scroll lanes'],
-  ['n, p', 'next, previous message (of the filtered table)'], ['., ,', 'next, previous match of the search'],
-  ['], [', 'next, previous span in the lane'], ['/', 'search'], ['f', 'fit the selected message or span'], ['0', 'fit all messages'],
-  ['9', 'fit the whole trace'], ['m', 'only the lanes of the selected message'], ['z', 'zoom to the measured range (shift and drag measures)'],
-  ['Esc', 'clear selection, close'], ['?', 'this help'],
+  ['W, +', 'zoom in'],
+  ['S, −', 'zoom out'],
+  ['A, ←', 'move left'],
+  ['D, →', 'move right'],
+  ['↑, ↓', 'scroll lanes'],
+  ['n, p', 'next, previous message (of the filtered table)'],
+  ['., ,', 'next, previous match of the search'],
+  ['], [', 'next, previous span in the lane'],
+  ['/', 'search'],
+  ['f', 'fit the selected message or span'],
+  ['0', 'fit all messages'],
+  ['9', 'fit the whole trace'],
+  ['m', 'only the lanes of the selected message'],
+  ['z', 'zoom to the measured range (shift and drag measures)'],
+  ['Esc', 'clear selection, close'],
+  ['?', 'this help'],
 ];
 
 export function attachKeys(): void {
@@ -49,24 +60,65 @@ function press(key: string): boolean {
   }
   if (!t) return false;
   switch (key.length === 1 ? key.toLowerCase() : key) {
-    case 'w': case '+': case '=': setView(zoom(w, 0.7, middle)); return true;
-    case 's': case '-': case '_': setView(zoom(w, 1 / 0.7, middle)); return true;
-    case 'a': case 'ArrowLeft': setView(pan(w, -length * 0.15)); return true;
-    case 'd': case 'ArrowRight': setView(pan(w, length * 0.15)); return true;
-    case 'ArrowUp': for (const v of instances.values()) v.scrollBy(-60); return true;
-    case 'ArrowDown': for (const v of instances.values()) v.scrollBy(60); return true;
-    case 'n': stepMessage(1); return true;
-    case 'p': stepMessage(-1); return true;
-    case '.': stepMatch(1); return true;
-    case ',': stepMatch(-1); return true;
-    case ']': stepSpan(1); return true;
-    case '[': stepSpan(-1); return true;
-    case '0': setView(whole(t)); return true;
-    case '9': setView(everything(t)); return true;
-    case 'm': s.onlyMessageLanes.value = !s.onlyMessageLanes.value; return true;
-    case 'f': fit(); return true;
-    case 'z': zoomToMeasure(); return true;
-    default: return false;
+    case 'w':
+    case '+':
+    case '=':
+      setView(zoom(w, 0.7, middle));
+      return true;
+    case 's':
+    case '-':
+    case '_':
+      setView(zoom(w, 1 / 0.7, middle));
+      return true;
+    case 'a':
+    case 'ArrowLeft':
+      setView(pan(w, -length * 0.15));
+      return true;
+    case 'd':
+    case 'ArrowRight':
+      setView(pan(w, length * 0.15));
+      return true;
+    case 'ArrowUp':
+      for (const v of instances.values()) v.scrollBy(-60);
+      return true;
+    case 'ArrowDown':
+      for (const v of instances.values()) v.scrollBy(60);
+      return true;
+    case 'n':
+      stepMessage(1);
+      return true;
+    case 'p':
+      stepMessage(-1);
+      return true;
+    case '.':
+      stepMatch(1);
+      return true;
+    case ',':
+      stepMatch(-1);
+      return true;
+    case ']':
+      stepSpan(1);
+      return true;
+    case '[':
+      stepSpan(-1);
+      return true;
+    case '0':
+      setView(whole(t));
+      return true;
+    case '9':
+      setView(everything(t));
+      return true;
+    case 'm':
+      s.onlyMessageLanes.value = !s.onlyMessageLanes.value;
+      return true;
+    case 'f':
+      fit();
+      return true;
+    case 'z':
+      zoomToMeasure();
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -75,7 +127,8 @@ function fit(): void {
   const r = s.messageRow.value;
   const sel = s.selected.value;
   if (r >= 0) setView(around(...reach(t, r)));
-  else if (sel?.record === 'span') setView(around(t.spans.start[sel.index], t.spans.start[sel.index] + t.spans.dur[sel.index], 0.5));
+  else if (sel?.record === 'span')
+    setView(around(t.spans.start[sel.index], t.spans.start[sel.index] + t.spans.dur[sel.index], 0.5));
 }
 
 function zoomToMeasure(): void {

@@ -20,7 +20,14 @@ export function LanesPanel() {
   return (
     <div class="scroll pad">
       <div class="bar">
-        <label><input type="checkbox" checked={s.onlyMessageLanes.value} onChange={() => (s.onlyMessageLanes.value = !s.onlyMessageLanes.value)} /> only the lanes of the selected message (m)</label>
+        <label>
+          <input
+            type="checkbox"
+            checked={s.onlyMessageLanes.value}
+            onChange={() => (s.onlyMessageLanes.value = !s.onlyMessageLanes.value)}
+          />{' '}
+          only the lanes of the selected message (m)
+        </label>
         <button onClick={() => (s.hiddenLanes.value = new Set())}>show all</button>
         <span class="hint">{unused > 0 ? `${unused} lanes hold no record and are never shown` : ''}</span>
       </div>
@@ -28,11 +35,16 @@ export function LanesPanel() {
         {groups.map((g) => (
           <fieldset key={g.name}>
             <legend>
-              {g.name} <button onClick={() => set(g.lanes, true)}>all</button> <button onClick={() => set(g.lanes, false)}>none</button>
+              {g.name} <button onClick={() => set(g.lanes, true)}>all</button>{' '}
+              <button onClick={() => set(g.lanes, false)}>none</button>
             </legend>
             {g.lanes.map((lane) => (
               <label key={lane}>
-                <input type="checkbox" checked={!hidden.has(lane)} onChange={(e) => set([lane], (e.target as HTMLInputElement).checked)} />
+                <input
+                  type="checkbox"
+                  checked={!hidden.has(lane)}
+                  onChange={(e) => set([lane], (e.target as HTMLInputElement).checked)}
+                />
                 {shortPath(l.trace.lanes[lane], l.trace.header.hosts)}
               </label>
             ))}

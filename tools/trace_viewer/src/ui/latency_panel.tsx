@@ -19,9 +19,15 @@ export function LatencyPanel() {
   const [most, setMost] = useState(false);
   const l = s.a.value;
   const parsed = s.parsed.value;
-  const a = useMemo(() => (l ? sorted(Array.from(matchMessages(l.trace, parsed), (r) => l.trace.messages.total[r])) : new Float64Array(0)), [l, parsed]);
+  const a = useMemo(
+    () => (l ? sorted(Array.from(matchMessages(l.trace, parsed), (r) => l.trace.messages.total[r])) : new Float64Array(0)),
+    [l, parsed],
+  );
   const lb = s.b.value;
-  const b = useMemo(() => (lb ? sorted(Array.from(matchMessages(lb.trace, parsed), (r) => lb.trace.messages.total[r])) : null), [lb, parsed]);
+  const b = useMemo(
+    () => (lb ? sorted(Array.from(matchMessages(lb.trace, parsed), (r) => lb.trace.messages.total[r])) : null),
+    [lb, parsed],
+  );
   if (!l) return null;
   if (a.length === 0) return <p class="hint pad">No finished message matches.</p>;
   return (
@@ -29,8 +35,12 @@ export function LatencyPanel() {
       <div class="quantiles">
         <Quantiles a={a} b={b} />
         <div class="bar">
-          <label><input type="checkbox" checked={log} onChange={() => setLog(!log)} /> logarithmic</label>
-          <label title="leaves the slowest one per cent out of the charts"><input type="checkbox" checked={most} onChange={() => setMost(!most)} /> up to p99</label>
+          <label>
+            <input type="checkbox" checked={log} onChange={() => setLog(!log)} /> logarithmic
+          </label>
+          <label title="leaves the slowest one per cent out of the charts">
+            <input type="checkbox" checked={most} onChange={() => setMost(!most)} /> up to p99
+          </label>
           {s.latencyRange.value && <button onClick={() => (s.latencyRange.value = null)}>clear range</button>}
         </div>
         <p class="hint">Drag over a chart to show only those messages in the table.</p>
@@ -43,12 +53,19 @@ export function LatencyPanel() {
 
 function Quantiles({ a, b }: { a: Float64Array; b: Float64Array | null }) {
   const rows: [string, (v: Float64Array) => number][] = [
-    ['min', (v) => percentile(v, 0)], ['mean', mean], ['p50', (v) => percentile(v, 0.5)], ['p90', (v) => percentile(v, 0.9)],
-    ['p99', (v) => percentile(v, 0.99)], ['p99.9', (v) => percentile(v, 0.999)], ['max', (v) => percentile(v, 1)],
+    ['min', (v) => percentile(v, 0)],
+    ['mean', mean],
+    ['p50', (v) => percentile(v, 0.5)],
+    ['p90', (v) => percentile(v, 0.9)],
+    ['p99', (v) => percentile(v, 0.99)],
+    ['p99.9', (v) => percentile(v, 0.999)],
+    ['max', (v) => percentile(v, 1)],
   ];
   return (
     <table class="plain">
-      <caption>Latency in ns of {a.length.toLocaleString('en')} messages{b ? ` (B: ${b.length.toLocaleString('en')})` : ''}</caption>
+      <caption>
+        Latency in ns of {a.length.toLocaleString('en')} messages{b ? ` (B: ${b.length.toLocaleString('en')})` : ''}
+      </caption>
       <tbody>
         {rows.map(([name, f]) => (
           <tr key={name}>
@@ -77,7 +94,11 @@ function Chart(props: ChartProps) {
   useEffect(() => {
     const element = box.current!;
     const plot = new uPlot(options(props, element), data(props), element);
-    const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: plotHeight(element) }));
+    const observer = new ResizeObserver(() => {
+      const size = { width: element.clientWidth, height: plotHeight(element) };
+      // Setting a size ends a drag under way, so only a change counts.
+      if (size.width !== plot.width || size.height !== plot.height) plot.setSize(size);
+    });
     observer.observe(element);
     return () => {
       observer.disconnect();
@@ -106,7 +127,10 @@ function data({ kind, a, b, log, most }: ChartProps): uPlot.AlignedData {
   const curves = series.map((v) => cdf(v, 2000));
   // Shares are of all messages, of those beyond the limit too.
   const part = series.map((v, i) => v.length / Math.max(1, (i === 0 ? a : b!).length));
-  const tables = curves.map((c, i): uPlot.AlignedData => [[c.x[0] / 1000, ...c.x.map((x) => x / 1000)], [0, ...c.share.map((y) => y * part[i])]]);
+  const tables = curves.map((c, i): uPlot.AlignedData => [
+    [c.x[0] / 1000, ...c.x.map((x) => x / 1000)],
+    [0, ...c.share.map((y) => y * part[i])],
+  ]);
   // Equal x values would confuse the join: each curve keeps its last share per x.
   return uPlot.join(tables.map(distinct));
 }
@@ -135,9 +159,20 @@ function countIn(v: Float64Array, h: Histogram): Uint32Array {
 function options(props: ChartProps, element: HTMLElement): uPlot.Options {
   const { kind, log, palette } = props;
   const stepped = uPlot.paths.stepped!({ align: 1 });
-  const axis = { stroke: palette.faint, grid: { stroke: palette.grid, width: 1 }, ticks: { stroke: palette.grid, width: 1 }, font: '11px system-ui' };
+  const axis = {
+    stroke: palette.faint,
+    grid: { stroke: palette.grid, width: 1 },
+    ticks: { stroke: palette.grid, width: 1 },
+    font: '11px system-ui',
+  };
   const one = (label: string, color: string, fill: string): uPlot.Series => ({
-    label, stroke: color, width: 1.5, paths: stepped, points: { show: false }, spanGaps: true, ...(kind === 'histogram' ? { fill } : {}),
+    label,
+    stroke: color,
+    width: 1.5,
+    paths: stepped,
+    points: { show: false },
+    spanGaps: true,
+    ...(kind === 'histogram' ? { fill } : {}),
   });
   return {
     width: element.clientWidth || 300,
@@ -149,7 +184,10 @@ function options(props: ChartProps, element: HTMLElement): uPlot.Options {
       x: { time: false, ...(log ? { distr: 3, log: 10 } : {}) },
       y: kind === 'cdf' ? { range: [0, 1] } : { range: (_u, _lo, hi) => [0, Math.max(1, hi * 1.05)] },
     },
-    axes: [{ ...axis, size: 30, ...(log ? {} : { values: (_u: uPlot, ts: number[]) => ts.map((v) => v.toLocaleString('en')) }) }, { ...axis, size: 46 }],
+    axes: [
+      { ...axis, size: 30, ...(log ? {} : { values: (_u: uPlot, ts: number[]) => ts.map((v) => v.toLocaleString('en')) }) },
+      { ...axis, size: 46 },
+    ],
     series: [
       {},
       one('A', palette.counterLine, palette.dark ? 'rgba(120,174,214,0.35)' : 'rgba(69,116,156,0.35)'),

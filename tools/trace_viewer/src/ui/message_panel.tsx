@@ -19,7 +19,10 @@ export function MessagePanel() {
   const r = s.messageRow.value;
   const line = s.line.value;
   if (!t) return null;
-  if (id === 0) return <p class="hint pad">Choose a message in the table, or click a span that belongs to one. n and p step through messages.</p>;
+  if (id === 0)
+    return (
+      <p class="hint pad">Choose a message in the table, or click a span that belongs to one. n and p step through messages.</p>
+    );
   if (r < 0 || !line) return <p class="hint pad">Message {id} is not in this trace.</p>;
   const m = t.messages;
   const peers = [...new Set(line.spans.map((i) => t.lanes[t.spans.lane[i]].host).filter((h) => h >= 0 && h !== m.host[r]))];
@@ -32,8 +35,15 @@ export function MessagePanel() {
         <dt>path</dt>
         <dd>{[t.header.hosts[m.host[r]] ?? '?', ...peers.map((h) => t.header.hosts[h] ?? `host ${h}`)].join(' → ')}</dd>
         <dt>QPN, first PSN</dt>
-        <dd>{m.qpn[r] < 0 ? '–' : m.qpn[r]}, {m.psn[r] < 0 ? '–' : m.psn[r]}</dd>
-        {m.wrId && <><dt>wr_id</dt><dd>{Number.isNaN(m.wrId[r]) ? '–' : m.wrId[r]}</dd></>}
+        <dd>
+          {m.qpn[r] < 0 ? '–' : m.qpn[r]}, {m.psn[r] < 0 ? '–' : m.psn[r]}
+        </dd>
+        {m.wrId && (
+          <>
+            <dt>wr_id</dt>
+            <dd>{Number.isNaN(m.wrId[r]) ? '–' : m.wrId[r]}</dd>
+          </>
+        )}
         <dt>posted</dt>
         <dd>{formatDuration(m.t[r])}</dd>
         <dt>latency</dt>
@@ -42,8 +52,17 @@ export function MessagePanel() {
         <dd>{statusText(t, r)}</dd>
       </dl>
       <div class="bar">
-        <button onClick={() => selectMessage(id, true)} title="f">show all of it</button>
-        <label><input type="checkbox" checked={s.onlyMessageLanes.value} onChange={() => (s.onlyMessageLanes.value = !s.onlyMessageLanes.value)} /> only its lanes</label>
+        <button onClick={() => selectMessage(id, true)} title="f">
+          show all of it
+        </button>
+        <label>
+          <input
+            type="checkbox"
+            checked={s.onlyMessageLanes.value}
+            onChange={() => (s.onlyMessageLanes.value = !s.onlyMessageLanes.value)}
+          />{' '}
+          only its lanes
+        </label>
       </div>
       <StageTable t={t} r={r} />
       <Steps t={t} r={r} line={line} />
@@ -64,16 +83,33 @@ function StageTable({ t, r }: { t: Trace; r: number }) {
     );
   }
   const longest = Math.max(stages.total, other?.total ?? 0, 1);
-  const names = other ? stageNames(stages.bars.map((b) => b.stage), other.bars.map((b) => b.stage)) : stages.bars.map((b) => b.stage);
+  const names = other
+    ? stageNames(
+        stages.bars.map((b) => b.stage),
+        other.bars.map((b) => b.stage),
+      )
+    : stages.bars.map((b) => b.stage);
   return (
     <table class="waterfall" id="waterfall">
       <caption>Stages, in picoseconds; they partition the latency{other ? '. A above B' : ''}</caption>
       <thead>
         <tr>
           <th scope="col">stage</th>
-          <th scope="col" class="num">{other ? 'A, ps' : 'ps'}</th>
-          {other ? <th scope="col" class="num">B − A, ps</th> : <th scope="col" class="num">share</th>}
-          <th scope="col" class="wide"><span class="sr">position</span></th>
+          <th scope="col" class="num">
+            {other ? 'A, ps' : 'ps'}
+          </th>
+          {other ? (
+            <th scope="col" class="num">
+              B − A, ps
+            </th>
+          ) : (
+            <th scope="col" class="num">
+              share
+            </th>
+          )}
+          <th scope="col" class="wide">
+            <span class="sr">position</span>
+          </th>
         </tr>
       </thead>
       <tbody>
@@ -84,9 +120,17 @@ function StageTable({ t, r }: { t: Trace; r: number }) {
           return (
             <tr key={name}>
               <th scope="row">{name}</th>
-              <td class="num" data-ps={a?.ps ?? 0}>{formatPs(a?.ps ?? 0)}</td>
-              {other ? <td class={`num ${delta > 0 ? 'worse' : delta < 0 ? 'better' : ''}`}>{delta > 0 ? '+' : ''}{formatPs(delta)}</td>
-                : <td class="num">{((100 * (a?.ps ?? 0)) / stages.total).toFixed(1)} %</td>}
+              <td class="num" data-ps={a?.ps ?? 0}>
+                {formatPs(a?.ps ?? 0)}
+              </td>
+              {other ? (
+                <td class={`num ${delta > 0 ? 'worse' : delta < 0 ? 'better' : ''}`}>
+                  {delta > 0 ? '+' : ''}
+                  {formatPs(delta)}
+                </td>
+              ) : (
+                <td class="num">{((100 * (a?.ps ?? 0)) / stages.total).toFixed(1)} %</td>
+              )}
               <td class="wide">
                 <div class={`track${other ? ' two' : ''}`}>
                   {a && <i style={bar(a.from, a.ps, longest)} />}
@@ -100,7 +144,9 @@ function StageTable({ t, r }: { t: Trace; r: number }) {
       <tfoot>
         <tr>
           <th scope="row">sum</th>
-          <td class="num" id="stage-sum" data-ps={stages.sum}>{formatPs(stages.sum)}</td>
+          <td class="num" id="stage-sum" data-ps={stages.sum}>
+            {formatPs(stages.sum)}
+          </td>
           {other ? <td class="num">{formatPs(other.sum - stages.sum)}</td> : <td class="num">100 %</td>}
           <td class="wide hint">{stages.sum === stages.total ? '= latency' : `≠ latency ${formatPs(stages.total)}`}</td>
         </tr>
@@ -127,12 +173,22 @@ function Steps({ t, r, line }: { t: Trace; r: number; line: Lifeline }) {
       <thead>
         <tr>
           <th scope="col">step</th>
-          <th scope="col" class="num">wait, ns</th>
-          <th scope="col" class="num">busy, ns</th>
-          <th scope="col" class="wide"><span class="sr">position</span></th>
+          <th scope="col" class="num">
+            wait, ns
+          </th>
+          <th scope="col" class="num">
+            busy, ns
+          </th>
+          <th scope="col" class="wide">
+            <span class="sr">position</span>
+          </th>
         </tr>
       </thead>
-      <tbody>{steps.map((e) => <StepRow key={`${e.lane} ${e.point}`} t={t} step={e} from={from} to={to} delivered={delivered} />)}</tbody>
+      <tbody>
+        {steps.map((e) => (
+          <StepRow key={`${e.lane} ${e.point}`} t={t} step={e} from={from} to={to} delivered={delivered} />
+        ))}
+      </tbody>
     </table>
   );
 }
@@ -154,7 +210,9 @@ function StepRow({ t, step, from, to, delivered }: { t: Trace; step: Step; from:
         <button class="link" onClick={() => jumpToSpan(step.spans[0])} title={`${name} on ${lane.path}`}>
           {name}
           {step.spans.length > 1 ? ` ×${step.spans.length}` : ''}
-          <small>{host} {shortPath(lane, t.header.hosts)}</small>
+          <small>
+            {host} {shortPath(lane, t.header.hosts)}
+          </small>
         </button>
       </th>
       <td class="num">{step.wait > 0 ? formatNs(step.wait) : ''}</td>
@@ -162,7 +220,9 @@ function StepRow({ t, step, from, to, delivered }: { t: Trace; step: Step; from:
       <td class="wide">
         <div class="track">
           {step.spans.map((i) => wait[i] > 0 && <i key={`w${i}`} class="wait" style={place(start[i] - wait[i], start[i])} />)}
-          {step.spans.map((i) => <i key={i} style={{ ...place(start[i], start[i] + dur[i]), background: color }} />)}
+          {step.spans.map((i) => (
+            <i key={i} style={{ ...place(start[i], start[i] + dur[i]), background: color }} />
+          ))}
           {delivered >= from && delivered <= to && <b style={{ left: `${(100 * (delivered - from)) / whole}%` }} />}
         </div>
       </td>

@@ -23,7 +23,12 @@ const kColumns: { key: Key; title: string; hint: string; number: boolean }[] = [
   { key: 'status', title: 'status', hint: 'work completion', number: false },
 ];
 
-const kWrId: (typeof kColumns)[number] = { key: 'wrId', title: 'wr_id', hint: "the application's number of the work request", number: true };
+const kWrId: (typeof kColumns)[number] = {
+  key: 'wrId',
+  title: 'wr_id',
+  hint: "the application's number of the work request",
+  number: true,
+};
 
 function columnsOf(t: Trace): typeof kColumns {
   return t.messages.wrId ? [kColumns[0], kWrId, ...kColumns.slice(1)] : kColumns;
@@ -32,17 +37,28 @@ function columnsOf(t: Trace): typeof kColumns {
 export function cell(t: Trace, r: number, key: Key): string {
   const m = t.messages;
   switch (key) {
-    case 'id': return String(m.id[r]);
-    case 'wrId': return m.wrId && !Number.isNaN(m.wrId[r]) ? String(m.wrId[r]) : '–';
-    case 't': return formatNs(m.t[r]);
-    case 'op': return opName(m.op[r]);
-    case 'bytes': return Number.isNaN(m.bytes[r]) ? '–' : String(m.bytes[r]);
-    case 'qpn': return m.qpn[r] < 0 ? '–' : String(m.qpn[r]);
-    case 'psn': return m.psn[r] < 0 ? '–' : String(m.psn[r]);
-    case 'host': return t.header.hosts[m.host[r]] ?? '–';
-    case 'flow': return String(m.flow[r]);
-    case 'total': return formatNs(m.total[r]);
-    case 'status': return statusText(t, r);
+    case 'id':
+      return String(m.id[r]);
+    case 'wrId':
+      return m.wrId && !Number.isNaN(m.wrId[r]) ? String(m.wrId[r]) : '–';
+    case 't':
+      return formatNs(m.t[r]);
+    case 'op':
+      return opName(m.op[r]);
+    case 'bytes':
+      return Number.isNaN(m.bytes[r]) ? '–' : String(m.bytes[r]);
+    case 'qpn':
+      return m.qpn[r] < 0 ? '–' : String(m.qpn[r]);
+    case 'psn':
+      return m.psn[r] < 0 ? '–' : String(m.psn[r]);
+    case 'host':
+      return t.header.hosts[m.host[r]] ?? '–';
+    case 'flow':
+      return String(m.flow[r]);
+    case 'total':
+      return formatNs(m.total[r]);
+    case 'status':
+      return statusText(t, r);
   }
 }
 
@@ -58,7 +74,10 @@ export function MessageTable() {
     <div class={`list-head message-row${t.messages.wrId ? ' wrid' : ''}`} role="row">
       {columnsOf(t).map((c) => (
         <button
-          key={c.key} class={c.number ? 'num' : ''} title={`${c.hint}; click to sort`} role="columnheader"
+          key={c.key}
+          class={c.number ? 'num' : ''}
+          title={`${c.hint}; click to sort`}
+          role="columnheader"
           aria-sort={sort.key === c.key ? (sort.down ? 'descending' : 'ascending') : 'none'}
           onClick={() => setSort({ key: c.key, down: sort.key === c.key ? !sort.down : false })}
         >
@@ -83,7 +102,12 @@ export function MessageTable() {
         {t.messages.n === 0 && <span class="hint">The trace holds no messages.</span>}
       </div>
       <VirtualList
-        class="messages" label="Messages" count={order.length} rowHeight={22} current={current} header={header}
+        class="messages"
+        label="Messages"
+        count={order.length}
+        rowHeight={22}
+        current={current}
+        header={header}
         onPick={(i) => selectMessage(t.messages.id[order[i]], true)}
         row={(i) => <Row key={order[i]} t={t} r={order[i]} index={i} selected={i === current} />}
       />
@@ -95,11 +119,17 @@ function Row({ t, r, index, selected }: { t: Trace; r: number; index: number; se
   const bad = t.messages.status[r] !== Status.ok;
   return (
     <div
-      class={`message-row${t.messages.wrId ? ' wrid' : ''}${selected ? ' selected' : ''}${bad ? ' bad' : ''}`} role="row" aria-rowindex={index + 1} aria-selected={selected}
-      data-message={t.messages.id[r]} onClick={() => selectMessage(t.messages.id[r], true)}
+      class={`message-row${t.messages.wrId ? ' wrid' : ''}${selected ? ' selected' : ''}${bad ? ' bad' : ''}`}
+      role="row"
+      aria-rowindex={index + 1}
+      aria-selected={selected}
+      data-message={t.messages.id[r]}
+      onClick={() => selectMessage(t.messages.id[r], true)}
     >
       {columnsOf(t).map((c) => (
-        <span key={c.key} role="gridcell" class={c.number ? 'num' : ''}>{cell(t, r, c.key)}</span>
+        <span key={c.key} role="gridcell" class={c.number ? 'num' : ''}>
+          {cell(t, r, c.key)}
+        </span>
       ))}
     </div>
   );

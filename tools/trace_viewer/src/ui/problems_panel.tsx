@@ -27,17 +27,43 @@ export function ProblemsPanel() {
   return (
     <div class="fill">
       <div class="bar" role="group" aria-label="Kinds of problems">
-        <button aria-pressed={kind === ''} onClick={() => { setKind(''); setCurrent(-1); }}>all {l.problems.length}</button>
+        <button
+          aria-pressed={kind === ''}
+          onClick={() => {
+            setKind('');
+            setCurrent(-1);
+          }}
+        >
+          all {l.problems.length}
+        </button>
         {kinds.map(([k, n]) => (
-          <button key={k} aria-pressed={kind === k} onClick={() => { setKind(k); setCurrent(-1); }}>{k} {n}</button>
+          <button
+            key={k}
+            aria-pressed={kind === k}
+            onClick={() => {
+              setKind(k);
+              setCurrent(-1);
+            }}
+          >
+            {k} {n}
+          </button>
         ))}
         {l.problems.length === 0 && <span class="hint">No error, retransmission, overrun or lost wake-up is in this trace.</span>}
       </div>
       <VirtualList
-        class="problems" label="Problems" count={shown.length} rowHeight={22} current={current} onPick={pick}
+        class="problems"
+        label="Problems"
+        count={shown.length}
+        rowHeight={22}
+        current={current}
+        onPick={pick}
         header={
           <div class="list-head problem-row" role="row">
-            {['', 'time, ns', 'what', 'where', 'WR', 'details'].map((h, i) => <span key={h} class={i === 1 || i === 4 ? 'num' : ''} role="columnheader">{h}</span>)}
+            {['', 'time, ns', 'what', 'where', 'WR', 'details'].map((h, i) => (
+              <span key={h} class={i === 1 || i === 4 ? 'num' : ''} role="columnheader">
+                {h}
+              </span>
+            ))}
           </div>
         }
         row={(i) => <Row key={i} p={shown[i]} index={i} selected={i === current} onClick={() => pick(i)} />}
@@ -49,13 +75,29 @@ export function ProblemsPanel() {
 function Row({ p, index, selected, onClick }: { p: Problem; index: number; selected: boolean; onClick: () => void }) {
   const t = s.a.value!.trace;
   return (
-    <div class={`problem-row sev-${p.severity}${selected ? ' selected' : ''}`} role="row" aria-rowindex={index + 1} aria-selected={selected} data-kind={p.kind} onClick={onClick}>
-      <span role="gridcell" class="sign" title={p.severity}>{kSign[p.severity]}<span class="sr">{p.severity}</span></span>
-      <span role="gridcell" class="num">{formatNs(p.t)}</span>
+    <div
+      class={`problem-row sev-${p.severity}${selected ? ' selected' : ''}`}
+      role="row"
+      aria-rowindex={index + 1}
+      aria-selected={selected}
+      data-kind={p.kind}
+      onClick={onClick}
+    >
+      <span role="gridcell" class="sign" title={p.severity}>
+        {kSign[p.severity]}
+        <span class="sr">{p.severity}</span>
+      </span>
+      <span role="gridcell" class="num">
+        {formatNs(p.t)}
+      </span>
       <span role="gridcell">{p.kind}</span>
       <span role="gridcell">{p.lane >= 0 ? t.lanes[p.lane].path : ''}</span>
-      <span role="gridcell" class="num">{p.msg > 0 ? p.msg : ''}</span>
-      <span role="gridcell" title={p.text}>{p.text}</span>
+      <span role="gridcell" class="num">
+        {p.msg > 0 ? p.msg : ''}
+      </span>
+      <span role="gridcell" title={p.text}>
+        {p.text}
+      </span>
     </div>
   );
 }

@@ -28,7 +28,11 @@ export class TimelineView {
   private cached: { groups: unknown; layout: Layout } | null = null;
   private revealed = 0;
 
-  constructor(readonly canvas: HTMLCanvasElement, readonly tip: HTMLElement, readonly side: Side) {}
+  constructor(
+    readonly canvas: HTMLCanvasElement,
+    readonly tip: HTMLElement,
+    readonly side: Side,
+  ) {}
 
   get source() {
     return this.side === 'a' ? s.a.value : s.b.value;
@@ -57,13 +61,20 @@ export class TimelineView {
     this.scrollY = Math.max(0, Math.min(this.scrollY, layout.height - (this.height - kAxisHeight)));
     const sel = s.selected.value;
     return {
-      trace: source.trace, layout, scale: this.scale, height: this.height, scrollY: this.scrollY, palette: s.palette.value,
+      trace: source.trace,
+      layout,
+      scale: this.scale,
+      height: this.height,
+      scrollY: this.scrollY,
+      palette: s.palette.value,
       colors: this.side === 'a' ? s.colors.value : s.colorsB.value,
       matches: this.side === 'a' ? s.matches.value : s.matchesB.value,
       line: this.side === 'a' ? s.line.value : s.lineB.value,
-      selected: sel?.side === this.side ? sel : null, hover: this.hover,
+      selected: sel?.side === this.side ? sel : null,
+      hover: this.hover,
       problems: Float64Array.from(source.problems.filter((p) => p.severity !== 'info').map((p) => p.t)),
-      measure: this.measure, title: s.b.value ? `${this.side.toUpperCase()}: ${source.trace.name}` : source.trace.header.scenario,
+      measure: this.measure,
+      title: s.b.value ? `${this.side.toUpperCase()}: ${source.trace.name}` : source.trace.header.scenario,
     };
   }
 
@@ -159,8 +170,19 @@ export function Timeline({ side }: { side: Side }) {
     const detach = attachPointer(timeline);
     const stop = effect(() => {
       // Everything that the picture depends on.
-      void [s.a.value, s.b.value, s.view.value, s.selected.value, s.message.value, s.matches.value, s.matchesB.value, s.palette.value,
-        s.groups.value, s.groupsB.value, s.offsetB.value];
+      void [
+        s.a.value,
+        s.b.value,
+        s.view.value,
+        s.selected.value,
+        s.message.value,
+        s.matches.value,
+        s.matchesB.value,
+        s.palette.value,
+        s.groups.value,
+        s.groupsB.value,
+        s.offsetB.value,
+      ];
       timeline.request();
     });
     const resized = new ResizeObserver(() => timeline.request());

@@ -13,23 +13,40 @@ export function Toolbar() {
     <header class="toolbar">
       <strong class="brand">rdmasim</strong>
       <FileButton side="a" label={a ? a.trace.name : 'Open trace…'} />
-      {a && (s.b.value
-        ? <button onClick={() => close('b')} title="close the second trace">B: {s.b.value.trace.name} ✕</button>
-        : <FileButton side="b" label="Compare…" />)}
+      {a &&
+        (s.b.value ? (
+          <button onClick={() => close('b')} title="close the second trace">
+            B: {s.b.value.trace.name} ✕
+          </button>
+        ) : (
+          <FileButton side="b" label="Compare…" />
+        ))}
       {a && (
         <>
           <Search />
           <span class="grow" />
-          <span class="hint" id="window" title="length of the visible window">{formatDuration(Math.round(w.to - w.from))}</span>
-          <button onClick={() => stepMessage(-1)} title="previous message (p)" aria-label="Previous message">◂</button>
-          <button onClick={() => stepMessage(1)} title="next message (n)" aria-label="Next message">▸</button>
-          <button onClick={() => exportSvg()} title="save the timeline as SVG">SVG</button>
-          <button onClick={() => void exportPng()} title="save the timeline as PNG">PNG</button>
+          <span class="hint" id="window" title="length of the visible window">
+            {formatDuration(Math.round(w.to - w.from))}
+          </span>
+          <button onClick={() => stepMessage(-1)} title="previous message (p)" aria-label="Previous message">
+            ◂
+          </button>
+          <button onClick={() => stepMessage(1)} title="next message (n)" aria-label="Next message">
+            ▸
+          </button>
+          <button onClick={() => exportSvg()} title="save the timeline as SVG">
+            SVG
+          </button>
+          <button onClick={() => void exportPng()} title="save the timeline as PNG">
+            PNG
+          </button>
         </>
       )}
       {!a && <span class="grow" />}
       <ThemeButton />
-      <button onClick={() => (s.helpOpen.value = !s.helpOpen.value)} aria-expanded={s.helpOpen.value} title="keys and mouse (?)">?</button>
+      <button onClick={() => (s.helpOpen.value = !s.helpOpen.value)} aria-expanded={s.helpOpen.value} title="keys and mouse (?)">
+        ?
+      </button>
     </header>
   );
 }
@@ -55,18 +72,30 @@ function Search() {
   return (
     <span class="search" role="search">
       <input
-        id="search" type="search" placeholder="search: qpn:256 psn:>100 opcode:ack status:error lane:hca" aria-label="Search and filter"
+        id="search"
+        type="search"
+        placeholder="search: qpn:256 psn:>100 opcode:ack status:error lane:hca"
+        aria-label="Search and filter"
         title="words are joined by “and”: key:value with qpn, psn, msg, opcode, status, lane, point, host, bytes, latency, or any argument of a point; values may be 0x…, >x, <x, a..b, times like 3us; a bare word is a piece of a lane's or point's name, a bare number a message"
         value={s.query.value}
         onInput={(e) => (s.query.value = (e.target as HTMLInputElement).value)}
-        onKeyDown={(e) => { if (e.key === 'Enter') { e.preventDefault(); stepMatch(e.shiftKey ? -1 : 1); } }}
+        onKeyDown={(e) => {
+          if (e.key === 'Enter') {
+            e.preventDefault();
+            stepMatch(e.shiftKey ? -1 : 1);
+          }
+        }}
       />
       {errors.length > 0 && <span class="error">{errors[0]}</span>}
       {found && (
         <span id="found">
           {found.length.toLocaleString('en')} spans
-          <button onClick={() => stepMatch(-1)} title="previous match (,)" aria-label="Previous match">‹</button>
-          <button onClick={() => stepMatch(1)} title="next match (.)" aria-label="Next match">›</button>
+          <button onClick={() => stepMatch(-1)} title="previous match (,)" aria-label="Previous match">
+            ‹
+          </button>
+          <button onClick={() => stepMatch(1)} title="next match (.)" aria-label="Next match">
+            ›
+          </button>
         </span>
       )}
     </span>
@@ -76,5 +105,13 @@ function Search() {
 function ThemeButton() {
   const next = { auto: 'dark', dark: 'light', light: 'auto' } as const;
   const now = s.theme.value;
-  return <button onClick={() => (s.theme.value = next[now])} title={`colours: ${now}; click for ${next[now]}`} aria-label={`Colours: ${now}`}>{{ auto: '◐', dark: '●', light: '○' }[now]}</button>;
+  return (
+    <button
+      onClick={() => (s.theme.value = next[now])}
+      title={`colours: ${now}; click for ${next[now]}`}
+      aria-label={`Colours: ${now}`}
+    >
+      {{ auto: '◐', dark: '●', light: '○' }[now]}
+    </button>
+  );
 }

@@ -51,8 +51,14 @@ export function VirtualList(props: ListProps) {
   };
   return (
     <div
-      ref={box} class={`list ${props.class ?? ''}`} tabIndex={0} role="grid" aria-label={props.label} aria-rowcount={props.count}
-      onScroll={(e) => setScroll((e.target as HTMLElement).scrollTop)} onKeyDown={key}
+      ref={box}
+      class={`list ${props.class ?? ''}`}
+      tabIndex={0}
+      role="grid"
+      aria-label={props.label}
+      aria-rowcount={props.count}
+      onScroll={(e) => setScroll((e.target as HTMLElement).scrollTop)}
+      onKeyDown={key}
     >
       {props.header}
       <div style={{ height: `${props.count * props.rowHeight}px`, position: 'relative' }} role="rowgroup">

@@ -22,18 +22,53 @@ export interface Palette {
 }
 
 export const kLight: Palette = {
-  dark: false, background: '#ffffff', band: '#e8ecf2', label: '#f5f7fa', faint: '#6b7585', grid: '#e3e7ed', text: '#1b2430', onSpan: '#10161f',
-  dim: '#dfe3e9', select: '#c2185b', arrow: '#b3124f', implied: '#8a4f68', problem: '#c62828', cursor: '#5c6b80',
-  counter: '#bcd3e6', counterLine: '#45749c',
+  dark: false,
+  background: '#ffffff',
+  band: '#e8ecf2',
+  label: '#f5f7fa',
+  faint: '#6b7585',
+  grid: '#e3e7ed',
+  text: '#1b2430',
+  onSpan: '#10161f',
+  dim: '#dfe3e9',
+  select: '#c2185b',
+  arrow: '#b3124f',
+  implied: '#8a4f68',
+  problem: '#c62828',
+  cursor: '#5c6b80',
+  counter: '#bcd3e6',
+  counterLine: '#45749c',
 };
 export const kDark: Palette = {
-  dark: true, background: '#14181f', band: '#262d38', label: '#1b2028', faint: '#93a0b3', grid: '#272e39', text: '#e6ebf2', onSpan: '#0c1016',
-  dim: '#2b323d', select: '#ff6fa3', arrow: '#ff7bac', implied: '#c792a8', problem: '#ff6b60', cursor: '#8fa0b8',
-  counter: '#2d4457', counterLine: '#78aed6',
+  dark: true,
+  background: '#14181f',
+  band: '#262d38',
+  label: '#1b2028',
+  faint: '#93a0b3',
+  grid: '#272e39',
+  text: '#e6ebf2',
+  onSpan: '#0c1016',
+  dim: '#2b323d',
+  select: '#ff6fa3',
+  arrow: '#ff7bac',
+  implied: '#c792a8',
+  problem: '#ff6b60',
+  cursor: '#8fa0b8',
+  counter: '#2d4457',
+  counterLine: '#78aed6',
 };
 
 const kHues: Record<string, number> = {
-  cpu: 40, memory: 62, pcie: 205, iommu: 178, hca: 150, fabric: 265, kernel: 20, verbs: 330, system: 0, sim: 0,
+  cpu: 40,
+  memory: 62,
+  pcie: 205,
+  iommu: 178,
+  hca: 150,
+  fabric: 265,
+  kernel: 20,
+  verbs: 330,
+  system: 0,
+  sim: 0,
 };
 
 /** One colour per point id. */

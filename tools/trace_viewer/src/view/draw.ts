@@ -119,17 +119,26 @@ function spans(p: Painter, s: Scene, visible: Strip[]): void {
       const y = top(s, strip) + slot * strip.rowHeight;
       const h = strip.rowHeight - 1;
       let last = -Infinity;
-      walkRow(trace.spans, trace.rows, trace.lod, strip.firstRow + slot, from, to, scale.perPixel * 1.5, (t0, t1, point, span, busy) => {
-        const x0 = Math.max(scale.x(t0), kLabelWidth - 1);
-        const x1 = Math.min(scale.x(t1), kLabelWidth + scale.width + 1);
-        if (x1 < last + 0.7) return;
-        const w = Math.max(x1 - x0, 1);
-        last = x0 + w;
-        // The height of a block is the share of time in which it is busy.
-        const height = span < 0 ? Math.max(3, Math.round(h * busy)) : h;
-        batch.add(point, x0, y + h - height, w, height);
-        if (span >= 0 && w > 38 && strip.rowHeight >= 12) texts.push([span, x0, y + h / 2, w]);
-      });
+      walkRow(
+        trace.spans,
+        trace.rows,
+        trace.lod,
+        strip.firstRow + slot,
+        from,
+        to,
+        scale.perPixel * 1.5,
+        (t0, t1, point, span, busy) => {
+          const x0 = Math.max(scale.x(t0), kLabelWidth - 1);
+          const x1 = Math.min(scale.x(t1), kLabelWidth + scale.width + 1);
+          if (x1 < last + 0.7) return;
+          const w = Math.max(x1 - x0, 1);
+          last = x0 + w;
+          // The height of a block is the share of time in which it is busy.
+          const height = span < 0 ? Math.max(3, Math.round(h * busy)) : h;
+          batch.add(point, x0, y + h - height, w, height);
+          if (span >= 0 && w > 38 && strip.rowHeight >= 12) texts.push([span, x0, y + h / 2, w]);
+        },
+      );
     }
   }
   p.globalAlpha = faded ? 0.22 : 1;
@@ -239,7 +248,8 @@ function selection(p: Painter, s: Scene): void {
     const x0 = Math.max(s.scale.x(s.trace.spans.start[i]), kLabelWidth - 3);
     const x1 = Math.min(s.scale.x(s.trace.spans.start[i] + s.trace.spans.dur[i]), kLabelWidth + s.scale.width + 3);
     p.lineWidth = i === s.hover ? 1 : 2;
-    if (x1 >= x0) p.strokeRect(x0 - 0.5, kAxisHeight + y - s.scrollY - strip.rowHeight / 2 - 0.5, Math.max(x1 - x0, 2) + 1, strip.rowHeight);
+    if (x1 >= x0)
+      p.strokeRect(x0 - 0.5, kAxisHeight + y - s.scrollY - strip.rowHeight / 2 - 0.5, Math.max(x1 - x0, 2) + 1, strip.rowHeight);
   }
   if (s.selected && s.selected.record !== 'span') {
     const records = s.selected.record === 'instant' ? s.trace.instants : s.trace.packets;
@@ -270,7 +280,11 @@ function labels(p: Painter, s: Scene, visible: Strip[]): void {
   for (const strip of visible) {
     if (strip.kind === 'group') continue;
     p.fillStyle = strip.kind === 'counter' || strip.label.startsWith('·') ? s.palette.faint : s.palette.text;
-    p.fillText(clip(strip.label, kLabelWidth - (strip.kind === 'counter' ? 75 : 22)), strip.label.startsWith('·') ? 20 : 14, top(s, strip) + Math.min(strip.h, 18) / 2);
+    p.fillText(
+      clip(strip.label, kLabelWidth - (strip.kind === 'counter' ? 75 : 22)),
+      strip.label.startsWith('·') ? 20 : 14,
+      top(s, strip) + Math.min(strip.h, 18) / 2,
+    );
     if (strip.kind === 'counter') {
       p.textAlign = 'right';
       p.fillText(`max ${s.trace.counters.series[strip.series].max}`, kLabelWidth - 8, top(s, strip) + strip.h / 2);

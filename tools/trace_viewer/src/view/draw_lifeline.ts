@@ -24,7 +24,12 @@ export function drawLifeline(p: Painter, s: Scene, line: Lifeline): void {
     const y = s.layout.rowY[rowOfSpan(s.trace, i)];
     if (Number.isNaN(y)) return null;
     const { start, dur, lane } = s.trace.spans;
-    at = { x0: s.scale.x(start[i]), x1: s.scale.x(start[i] + dur[i]), y: kAxisHeight + y - s.scrollY, h: (heights.get(lane[i]) ?? 10) - 1 };
+    at = {
+      x0: s.scale.x(start[i]),
+      x1: s.scale.x(start[i] + dur[i]),
+      y: kAxisHeight + y - s.scrollY,
+      h: (heights.get(lane[i]) ?? 10) - 1,
+    };
     places.set(i, at);
     return at;
   };
@@ -52,7 +57,8 @@ function body(p: Painter, s: Scene, i: number, at: Place): void {
   const right = kLabelWidth + s.scale.width;
   const y = at.y - at.h / 2 - 0.5;
   const waited = s.trace.spans.wait[i] / s.scale.perPixel;
-  if (waited > 1 && at.x0 > kLabelWidth && at.x0 - waited < right) hatch(p, s, Math.max(at.x0 - waited, kLabelWidth), y, Math.min(at.x0, right), at.h);
+  if (waited > 1 && at.x0 > kLabelWidth && at.x0 - waited < right)
+    hatch(p, s, Math.max(at.x0 - waited, kLabelWidth), y, Math.min(at.x0, right), at.h);
   if (at.x1 < kLabelWidth || at.x0 > right) return;
   const x0 = Math.max(at.x0, kLabelWidth - 2);
   const w = Math.max(Math.min(at.x1, right + 2) - x0, 2);

@@ -56,11 +56,25 @@ export function layOut(trace: Trace, groups: LaneGroup[]): Layout {
         y += 15 + kGap;
       }
       for (const series of states.get(lane) ?? []) {
-        strips.push({ kind: 'state', y, h: 15, lane, label: valueLabel(trace, label, trace.states.series[series].point, rows), series });
+        strips.push({
+          kind: 'state',
+          y,
+          h: 15,
+          lane,
+          label: valueLabel(trace, label, trace.states.series[series].point, rows),
+          series,
+        });
         y += 15 + kGap;
       }
       for (const series of counters.get(lane) ?? []) {
-        strips.push({ kind: 'counter', y, h: 24, lane, label: valueLabel(trace, label, trace.counters.series[series].point, rows), series });
+        strips.push({
+          kind: 'counter',
+          y,
+          h: 24,
+          lane,
+          label: valueLabel(trace, label, trace.counters.series[series].point, rows),
+          series,
+        });
         y += 24 + kGap;
       }
     }

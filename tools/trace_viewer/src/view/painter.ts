@@ -44,10 +44,15 @@ export class SvgPainter implements Painter {
   private readonly defs: string[] = [];
   private pending: [number, number, number, number] | null = null;
 
-  constructor(private readonly width: number, private readonly height: number) {}
+  constructor(
+    private readonly width: number,
+    private readonly height: number,
+  ) {}
 
   fillRect(x: number, y: number, w: number, h: number): void {
-    this.out.push(`<rect x="${r(x)}" y="${r(y)}" width="${r(w)}" height="${r(h)}" fill="${this.fillStyle as string}"${this.alpha()}/>`);
+    this.out.push(
+      `<rect x="${r(x)}" y="${r(y)}" width="${r(w)}" height="${r(h)}" fill="${this.fillStyle as string}"${this.alpha()}/>`,
+    );
   }
   strokeRect(x: number, y: number, w: number, h: number): void {
     this.out.push(`<rect x="${r(x)}" y="${r(y)}" width="${r(w)}" height="${r(h)}" fill="none"${this.line()}/>`);

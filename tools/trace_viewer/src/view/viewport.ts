@@ -11,7 +11,11 @@ const kShortest = 100;
 
 export class Scale {
   readonly perPixel: number;
-  constructor(readonly window: TimeWindow, readonly left: number, readonly width: number) {
+  constructor(
+    readonly window: TimeWindow,
+    readonly left: number,
+    readonly width: number,
+  ) {
     this.perPixel = (window.to - window.from) / Math.max(1, width);
   }
   x(t: number): number {

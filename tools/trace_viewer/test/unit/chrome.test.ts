@@ -72,8 +72,12 @@ describe('Chrome JSON', () => {
     const chrome = await open(fixture('lost_packet_waits_for_the_ack_timeout.json.gz'));
     const native = await open(fixture('lost_packet_waits_for_the_ack_timeout.jsonl.gz'));
     expect(chrome.diagnostics.filter((d) => d.severity !== 'note')).toEqual([]);
-    expect([chrome.spans.n, chrome.instants.n, chrome.counters.n, chrome.messages.n])
-      .toEqual([native.spans.n, native.instants.n, native.counters.n, native.messages.n]);
+    expect([chrome.spans.n, chrome.instants.n, chrome.counters.n, chrome.messages.n]).toEqual([
+      native.spans.n,
+      native.instants.n,
+      native.counters.n,
+      native.messages.n,
+    ]);
     // Recorded causes survive, but for those that begin after their effect (a wait that they end): arrows cannot point back in
     // time. Where none is recorded, the writer's arrows add likely ones.
     let recorded = 0;

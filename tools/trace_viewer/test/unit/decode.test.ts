@@ -12,14 +12,24 @@ import { aethName, bthOpcodeName, formatArgument, valueName } from '../../src/de
 import { decodeReceiveWqe, decodeWqe } from '../../src/decode/wqe';
 
 const hex = (text: string) => fromHex(text.replace(/\s/g, ''))!;
-const value = (d: Decoded, name: string, group?: string) => d.fields.find((f) => f.name === name && (!group || f.group === group))?.value;
+const value = (d: Decoded, name: string, group?: string) =>
+  d.fields.find((f) => f.name === name && (!group || f.group === group))?.value;
 const kEthernet4 = '020000000002 020000000001 0800';
 const kEthernet6 = '020000000002 020000000001 86dd';
 const kVectors = {
-  cnp: ['45c2003c 718c4000 40119161 0a001101 0a001201 000012b7 00280000 8100ffff 40000118 00000000 00000000 00000000 00000000 00000000', '82fd002a'],
-  write: ['45000044 00004000 401126a7 0a000001 0a000002 c00112b7 00300000 0a40ffff 00000102 80000010 00007f00 00001000 00001a01 00000008 00010203 04050607', 'c9bf92cd'],
+  cnp: [
+    '45c2003c 718c4000 40119161 0a001101 0a001201 000012b7 00280000 8100ffff 40000118 00000000 00000000 00000000 00000000 00000000',
+    '82fd002a',
+  ],
+  write: [
+    '45000044 00004000 401126a7 0a000001 0a000002 c00112b7 00300000 0a40ffff 00000102 80000010 00007f00 00001000 00001a01 00000008 00010203 04050607',
+    'c9bf92cd',
+  ],
   ack: ['45000030 00004000 401126bb 0a000002 0a000001 c00112b7 001c0000 1140ffff 00000101 00000010 1f000001', 'ccfed1d2'],
-  ipv6: ['60000000 001c1140 fe800000 00000000 00000000 00000001 fe800000 00000000 00000000 00000002 c00112b7 001c0000 0440ffff 00000102 80000010 41424344', '6e1aacdc'],
+  ipv6: [
+    '60000000 001c1140 fe800000 00000000 00000000 00000001 fe800000 00000000 00000000 00000002 c00112b7 001c0000 0440ffff 00000102 80000010 41424344',
+    '6e1aacdc',
+  ],
 };
 
 describe('packets', () => {
@@ -81,7 +91,14 @@ describe('packets', () => {
 
 describe('work queue entries', () => {
   test('RDMA WRITE with two data segments', () => {
-    const d = decodeWqe(hex('00001208 00010004 00000008 00000000' + '00007f0000001000 00001a01 00000000' + '00000800 00001001 0000200000000000' + '00000010 00001002 0000200000001000'));
+    const d = decodeWqe(
+      hex(
+        '00001208 00010004 00000008 00000000' +
+          '00007f0000001000 00001a01 00000000' +
+          '00000800 00001001 0000200000000000' +
+          '00000010 00001002 0000200000001000',
+      ),
+    );
     expect(d.problems).toEqual([]);
     expect(d.title).toBe('RDMA_WRITE WQE of QP 256, index 18');
     expect(value(d, 'FM, CE, SE')).toBe('no fence, signaled, –');
@@ -96,17 +113,35 @@ describe('work queue entries', () => {
     expect(d.problems).toEqual([]);
   });
   test('atomic, UD and UMR', () => {
-    const atomic = decodeWqe(hex('00000011 00010004 00000008 00000000' + '0000000000001000 00001a01 00000000' + '0000000000000005 0000000000000003' + '00000008 00001001 0000000000002000'));
+    const atomic = decodeWqe(
+      hex(
+        '00000011 00010004 00000008 00000000' +
+          '0000000000001000 00001a01 00000000' +
+          '0000000000000005 0000000000000003' +
+          '00000008 00001001 0000000000002000',
+      ),
+    );
     expect([value(atomic, 'swap or add'), value(atomic, 'compare')]).toEqual(['0x0000000000000005', '0x0000000000000003']);
-    const ud = decodeWqe(hex('0000000a 00010005 00000008 00000000' + '80010000 00000000 80000123 0000c001 00000000 020000000002 0040 80000000' + '00000000000000000000ffff0a000002' + '00000040 00001001 0000000000002000'));
+    const ud = decodeWqe(
+      hex(
+        '0000000a 00010005 00000008 00000000' +
+          '80010000 00000000 80000123 0000c001 00000000 020000000002 0040 80000000' +
+          '00000000000000000000ffff0a000002' +
+          '00000040 00001001 0000000000002000',
+      ),
+    );
     expect(value(ud, 'destination QP')).toBe('291');
     expect(value(ud, 'byte count')).toBe('64');
     expect(value(ud, 'remote MAC')).toBe('02:00:00:00:00:02');
-    const umr = decodeWqe(hex('00000025 00010004 00000008 00001100' + '20000000 00000000 0000000000002000'.padEnd(96 + 2, '0').slice(0, 98)));
+    const umr = decodeWqe(
+      hex('00000025 00010004 00000008 00001100' + '20000000 00000000 0000000000002000'.padEnd(96 + 2, '0').slice(0, 98)),
+    );
     expect(value(umr, 'flags', 'UMR control segment')).toBe('0x20');
   });
   test('receive WQE; cut WQE', () => {
-    const rq = decodeReceiveWqe(hex('00001000 00001001 0000000000001000' + '00000000 00000100 0000000000000000' + '0'.repeat(32)));
+    const rq = decodeReceiveWqe(
+      hex('00001000 00001001 0000000000001000' + '00000000 00000100 0000000000000000' + '0'.repeat(32)),
+    );
     expect(rq.fields.filter((f) => f.name === 'L_Key')).toHaveLength(2);
     const cut = decodeWqe(hex('00001208 00010004 00000008 00000000'));
     expect(cut.problems.length).toBeGreaterThan(0);
@@ -125,9 +160,11 @@ describe('completions and events', () => {
     expect(good.title).toBe('CQE REQ of QP 256');
     expect([value(good, 'WQE opcode'), value(good, 'WQE counter')]).toEqual(['SEND', '18']);
     expect(value(good, 'syndrome')).toBeUndefined();
-    const bad = decodeCqe(entry((b) => {
-      b.set([0x88, 0x13, 0x08, 0, 1, 0, 0, 0x05, 0, 0xd1], 54);
-    }));
+    const bad = decodeCqe(
+      entry((b) => {
+        b.set([0x88, 0x13, 0x08, 0, 1, 0, 0, 0x05, 0, 0xd1], 54);
+      }),
+    );
     expect(bad.title).toBe('CQE REQ_ERR REMOTE_ACCESS_ERR of QP 256');
     expect(value(bad, 'vendor error syndrome')).toBe('0x88');
   });
@@ -142,13 +179,20 @@ describe('completions and events', () => {
   test('event queue entries', () => {
     const comp = decodeEqe(entry((b) => b.set([0, 0, 7], 57)));
     expect([comp.title, value(comp, 'CQ number')]).toEqual(['EQE COMP', '7']);
-    const error = decodeEqe(entry((b) => {
-      b[1] = 4;
-      b[35] = 3;
-      b[43] = 1;
-      b[63] = 1;
-    }));
-    expect([error.title, value(error, 'CQ number'), value(error, 'syndrome'), value(error, 'owner')]).toEqual(['EQE CQ_ERROR', '3', 'overrun', '1']);
+    const error = decodeEqe(
+      entry((b) => {
+        b[1] = 4;
+        b[35] = 3;
+        b[43] = 1;
+        b[63] = 1;
+      }),
+    );
+    expect([error.title, value(error, 'CQ number'), value(error, 'syndrome'), value(error, 'owner')]).toEqual([
+      'EQE CQ_ERROR',
+      '3',
+      'overrun',
+      '1',
+    ]);
     expect(decodeEqe(new Uint8Array(3)).problems).toHaveLength(1);
   });
 });

@@ -15,8 +15,25 @@ import { Status } from '../../src/model/types';
 import { stagesOf, stepsOf, union } from '../../src/model/waterfall';
 import { fixture, kHeader, lines, open, spanById } from './open';
 
-const kEnd = (spans: number, more = {}) => ({ k: 'end', spans, instants: 0, counters: 0, states: 0, packets: 0, messages: 0, t_end: 0, ...more });
-const point = (id: number, name: string, args: string[] = [], kind = 'span') => ({ k: 'point', id, name, cat: name.split('.')[0], kind, args });
+const kEnd = (spans: number, more = {}) => ({
+  k: 'end',
+  spans,
+  instants: 0,
+  counters: 0,
+  states: 0,
+  packets: 0,
+  messages: 0,
+  t_end: 0,
+  ...more,
+});
+const point = (id: number, name: string, args: string[] = [], kind = 'span') => ({
+  k: 'point',
+  id,
+  name,
+  cat: name.split('.')[0],
+  kind,
+  args,
+});
 
 describe('sorting', () => {
   test('runs that are out of order, stable', () => {
@@ -90,9 +107,11 @@ describe('rows and pyramid', () => {
     const t = await open(nativeText(2000));
     const middle = (t.t0 + t.t1) / 2;
     const found: number[] = [];
-    for (let r = 0; r < t.rows.n; ++r) walkRow(t.spans, t.rows, t.lod, r, middle, middle + 3e6, 0, (_a, _b, _p, span) => found.push(span));
+    for (let r = 0; r < t.rows.n; ++r)
+      walkRow(t.spans, t.rows, t.lod, r, middle, middle + 3e6, 0, (_a, _b, _p, span) => found.push(span));
     const want: number[] = [];
-    for (let i = 0; i < t.spans.n; ++i) if (t.spans.start[i] + t.spans.dur[i] >= middle && t.spans.start[i] <= middle + 3e6) want.push(i);
+    for (let i = 0; i < t.spans.n; ++i)
+      if (t.spans.start[i] + t.spans.dur[i] >= middle && t.spans.start[i] <= middle + 3e6) want.push(i);
     expect(found).toEqual(want);
     expect(want.length).toBeGreaterThan(10);
   });
@@ -112,13 +131,33 @@ describe('lanes', () => {
   test('run from the application to the wire and mirrored up again', async () => {
     const header = {
       ...kHeader,
-      lanes: ['host0.hca.tx', 'host0.cpu0', 'host0.pcie.up', 'kernel.irq0', 'fabric.a_to_b', 'host1.cpu0', 'host1.hca.rx', 'host1.pcie.up', 'host1.new', 'host0.app.qp1']
-        .map((path, id) => ({ id, host: path.startsWith('fabric') ? -1 : path.startsWith('host1') ? 1 : 0, path, kind: 'pipelined' })),
+      lanes: [
+        'host0.hca.tx',
+        'host0.cpu0',
+        'host0.pcie.up',
+        'kernel.irq0',
+        'fabric.a_to_b',
+        'host1.cpu0',
+        'host1.hca.rx',
+        'host1.pcie.up',
+        'host1.new',
+        'host0.app.qp1',
+      ].map((path, id) => ({
+        id,
+        host: path.startsWith('fabric') ? -1 : path.startsWith('host1') ? 1 : 0,
+        path,
+        kind: 'pipelined',
+      })),
     };
     const n = header.lanes.length;
-    const t = await open(lines(header, point(0, 'a.b'), { k: 'span', n, t0: 0, t1: 1, id0: 1, lane: header.lanes.map((l) => l.id) }, kEnd(n)));
+    const t = await open(
+      lines(header, point(0, 'a.b'), { k: 'span', n, t0: 0, t1: 1, id0: 1, lane: header.lanes.map((l) => l.id) }, kEnd(n)),
+    );
     const used = usedLanes(t);
-    const groups = orderLanes(t, (l) => used[l] === 1).map((g) => [g.name, g.lanes.map((l) => shortPath(t.lanes[l], t.header.hosts))]);
+    const groups = orderLanes(t, (l) => used[l] === 1).map((g) => [
+      g.name,
+      g.lanes.map((l) => shortPath(t.lanes[l], t.header.hosts)),
+    ]);
     expect(groups).toEqual([
       ['host0', ['app.qp1', 'cpu0', 'kernel.irq0', 'pcie.up', 'hca.tx']],
       ['fabric', ['a_to_b']],
@@ -130,8 +169,17 @@ describe('lanes', () => {
 
 describe('life-line', () => {
   const spans = {
-    k: 'span', n: 5, t0: 0, t1: 500, id0: 1, ts: [0, 100, 50, 150, -290], dur: [90, 40, 40, 10, 400], wait: [0, 10, 0, 50, 0], lane: [0, 0, 2, 1, 1],
-    msg: [1, 1, 1, 1, 0], up: [0, 1, 0, 3, 0],
+    k: 'span',
+    n: 5,
+    t0: 0,
+    t1: 500,
+    id0: 1,
+    ts: [0, 100, 50, 150, -290],
+    dur: [90, 40, 40, 10, 400],
+    wait: [0, 10, 0, 50, 0],
+    lane: [0, 0, 2, 1, 1],
+    msg: [1, 1, 1, 1, 0],
+    up: [0, 1, 0, 3, 0],
   };
   test('recorded causes first, else the span that ended last before', async () => {
     const t = await open(lines(kHeader, point(0, 'a.b'), spans, kEnd(5)));
@@ -139,7 +187,11 @@ describe('life-line', () => {
     expect(spansOfMessage(t, 1).map((i) => t.spans.id[i])).toEqual([1, 2, 3, 4]);
     const arrows = line.arrows.map((a) => [t.spans.id[a.from], t.spans.id[a.to], a.implied]);
     // 3 has no cause: 2 ended at 140, before it begins at 150. 4 names 1, though 3 ended later.
-    expect(arrows).toEqual([[1, 2, false], [2, 3, true], [1, 4, false]]);
+    expect(arrows).toEqual([
+      [1, 2, false],
+      [2, 3, true],
+      [1, 4, false],
+    ]);
     expect(effectsOf(t, spanById(t, 1)).map((i) => t.spans.id[i])).toEqual([2, 4]);
     expect([...lanesOfMessage(t, 1)].sort()).toEqual([0, 1, 2]);
     expect(lifeline(t, 99).spans).toEqual([]);
@@ -168,17 +220,38 @@ describe('waterfall', () => {
     const msg = { k: 'msg', n: 1, t0: 0, t1: 100, id: [1], total: [100], post: [30], wire: [60] };
     const t = await open(lines(kHeader, msg, kEnd(0, { messages: 1 })));
     const s = stagesOf(t, 0)!;
-    expect(s.bars).toEqual([{ stage: 'post', from: 0, ps: 30 }, { stage: 'wire', from: 30, ps: 60 }, { stage: '(unaccounted)', from: 90, ps: 10 }]);
+    expect(s.bars).toEqual([
+      { stage: 'post', from: 0, ps: 30 },
+      { stage: 'wire', from: 30, ps: 60 },
+      { stage: '(unaccounted)', from: 90, ps: 10 },
+    ]);
     expect(s.sum).toBe(100);
     expect(stagesOf(t, 0, true)!.bars).toHaveLength(4);
   });
   test('steps: wait and service by lane and point', async () => {
-    const spans = { k: 'span', n: 3, t0: 100, t1: 400, id0: 1, ts: [0, 10, 100], dur: [50, 60, 20], wait: [40, 50, 0], lane: [0, 0, 1], msg: [1, 1, 1] };
+    const spans = {
+      k: 'span',
+      n: 3,
+      t0: 100,
+      t1: 400,
+      id0: 1,
+      ts: [0, 10, 100],
+      dur: [50, 60, 20],
+      wait: [40, 50, 0],
+      lane: [0, 0, 1],
+      msg: [1, 1, 1],
+    };
     const t = await open(lines(kHeader, point(0, 'a.b'), spans, kEnd(3)));
     const steps = stepsOf(t, lifeline(t, 1));
     expect(steps).toHaveLength(2);
     expect(steps[0]).toMatchObject({ lane: 0, from: 60, to: 170, service: 70, wait: 40 });
-    expect(union([[0, 10], [5, 20], [30, 31]])).toBe(21);
+    expect(
+      union([
+        [0, 10],
+        [5, 20],
+        [30, 31],
+      ]),
+    ).toBe(21);
   });
 });
 
@@ -200,9 +273,26 @@ describe('statistics', () => {
 
 describe('two traces', () => {
   test('messages align by id, stages by name', async () => {
-    const msg = (total: number[], more = {}) => ({ k: 'msg', n: 2, t0: 0, t1: 9, id: [1, 2], t: [0, 50], total, post: total, op: [2, 2], ...more });
+    const msg = (total: number[], more = {}) => ({
+      k: 'msg',
+      n: 2,
+      t0: 0,
+      t1: 9,
+      id: [1, 2],
+      t: [0, 50],
+      total,
+      post: total,
+      op: [2, 2],
+      ...more,
+    });
     const a = await open(lines(kHeader, msg([10, 20]), kEnd(0, { messages: 2 })));
-    const b = await open(lines({ ...kHeader, stages: ['post', 'msix', 'wire', 'poll'] }, msg([13, 20], { id: [1, 3], msix: [1, 0] }), kEnd(0, { messages: 2 })));
+    const b = await open(
+      lines(
+        { ...kHeader, stages: ['post', 'msix', 'wire', 'poll'] },
+        msg([13, 20], { id: [1, 3], msix: [1, 0] }),
+        kEnd(0, { messages: 2 }),
+      ),
+    );
     const c = compare(a, b);
     expect(c.pairs.map((p) => [p.id, p.delta])).toEqual([[1, 3]]);
     expect([c.onlyA, c.onlyB, c.unlike]).toEqual([1, 1, 0]);
@@ -231,13 +321,31 @@ describe('problems', () => {
     expect(lost[0].t).toBe(724_151_879);
   });
   test('error completions, failed commands, points that no rule knows', async () => {
-    const t = await open(lines(
-      kHeader, point(0, 'hca.cqe', ['cqn', 'qpn', 'opcode', 'syndrome']), point(1, 'hca.command', ['opcode', 'status', 'slot']),
-      point(2, 'new.link_error', ['lane'], 'instant'), point(3, 'hca.cq_overrun', ['cqn', 'producer', 'ci'], 'instant'),
-      { k: 'span', n: 3, t0: 10, t1: 90, id0: 1, ts: [0, 10, 10], point: [0, 0, 1], msg: [1, 2, 0], a0: [1, 1, 0x500], a1: [256, 256, 3], a2: [0, 13, 0], a3: [80, 0x13, 0] },
-      { k: 'instant', n: 2, t0: 50, t1: 60, t: [0, 10], point: [2, 3], a0: [4, 7] },
-      kEnd(3, { instants: 2 }),
-    ));
+    const t = await open(
+      lines(
+        kHeader,
+        point(0, 'hca.cqe', ['cqn', 'qpn', 'opcode', 'syndrome']),
+        point(1, 'hca.command', ['opcode', 'status', 'slot']),
+        point(2, 'new.link_error', ['lane'], 'instant'),
+        point(3, 'hca.cq_overrun', ['cqn', 'producer', 'ci'], 'instant'),
+        {
+          k: 'span',
+          n: 3,
+          t0: 10,
+          t1: 90,
+          id0: 1,
+          ts: [0, 10, 10],
+          point: [0, 0, 1],
+          msg: [1, 2, 0],
+          a0: [1, 1, 0x500],
+          a1: [256, 256, 3],
+          a2: [0, 13, 0],
+          a3: [80, 0x13, 0],
+        },
+        { k: 'instant', n: 2, t0: 50, t1: 60, t: [0, 10], point: [2, 3], a0: [4, 7] },
+        kEnd(3, { instants: 2 }),
+      ),
+    );
     const found = findProblems(t).map((p) => `${p.severity} ${p.kind}: ${p.text}`);
     expect(found).toContain('error error completion: CQ 1, QP 256: REMOTE_ACCESS_ERR');
     expect(found).toContain('error command failed: opcode CREATE_QP, status 3, slot 0');

@@ -7,8 +7,19 @@ import { fixture, kHeader, lines, open, spanById } from './open';
 
 const kPoint = { k: 'point', id: 0, name: 'cpu.post', cat: 'cpu', kind: 'span', args: ['qpn', 'wqe'] };
 const kSpans = {
-  k: 'span', n: 3, t0: 100, t1: 900, id0: 7, id: [0, 0, 1], ts: [10, -10, 50], dur: [5, 6, 700], wait: [0, 2, 0], lane: [0, 1, 2], msg: [1, 1, 0],
-  up: [0, 1, 0], a0: [256, 257, 258],
+  k: 'span',
+  n: 3,
+  t0: 100,
+  t1: 900,
+  id0: 7,
+  id: [0, 0, 1],
+  ts: [10, -10, 50],
+  dur: [5, 6, 700],
+  wait: [0, 2, 0],
+  lane: [0, 1, 2],
+  msg: [1, 1, 0],
+  up: [0, 1, 0],
+  a0: [256, 257, 258],
 };
 const kEnd = { k: 'end', spans: 3, instants: 0, counters: 0, states: 0, packets: 0, messages: 0, t_end: 900 };
 
@@ -46,7 +57,10 @@ describe('native format', () => {
     const first = text.indexOf('\n') + 1;
     for (let cut = first; cut < text.length - 1; cut += 41) {
       const t = await open(text.slice(0, cut));
-      const told = t.diagnostics.filter((d) => d.severity === 'warning').map((d) => d.text).join(' ');
+      const told = t.diagnostics
+        .filter((d) => d.severity === 'warning')
+        .map((d) => d.text)
+        .join(' ');
       expect(told).toContain('no end record');
       if (text[cut - 1] !== '\n' && text[cut] !== '\n') expect(told).toContain(`at byte ${cut}`);
       expect(t.complete).toBe(false);
@@ -61,7 +75,18 @@ describe('native format', () => {
   });
 
   test('broken lines are named and skipped, the others count', async () => {
-    const t = await open(lines(kHeader, kPoint, '{"k":"span","n":3,', kSpans, { ...kSpans, dur: [1, 2] }, { k: 'span', n: 1, id0: 90 }, { k: 'new' }, kEnd));
+    const t = await open(
+      lines(
+        kHeader,
+        kPoint,
+        '{"k":"span","n":3,',
+        kSpans,
+        { ...kSpans, dur: [1, 2] },
+        { k: 'span', n: 1, id0: 90 },
+        { k: 'new' },
+        kEnd,
+      ),
+    );
     expect(t.spans.n).toBe(3);
     const said = t.diagnostics.map((d) => `${d.severity}: ${d.text}`);
     expect(said[0]).toMatch(/^error: line 3 \(byte \d+\): not valid JSON .*skipped$/);
@@ -89,7 +114,17 @@ describe('native format', () => {
   });
 
   test('absurd numbers do not become tables', async () => {
-    const t = await open(lines(kHeader, kPoint, { ...kSpans, lane: [0, 1, 4e9] }, { ...kSpans, id0: 1e12 }, { ...kSpans, msg: [0, 1, -3] }, kSpans, kEnd));
+    const t = await open(
+      lines(
+        kHeader,
+        kPoint,
+        { ...kSpans, lane: [0, 1, 4e9] },
+        { ...kSpans, id0: 1e12 },
+        { ...kSpans, msg: [0, 1, -3] },
+        kSpans,
+        kEnd,
+      ),
+    );
     expect(t.spans.n).toBe(3);
     expect(t.diagnostics.filter((d) => d.severity === 'error')).toHaveLength(3);
   });
@@ -100,7 +135,18 @@ describe('native format', () => {
   });
 
   test('messages carry their stages; raw bytes stay with their records', async () => {
-    const packet = { k: 'packet', n: 2, t0: 5, t1: 9, t: [4, -4], lane: [2, 2], msg: [1, 1], len: [64, 66], tx: [1, 0], bytes: ['00ff', ''] };
+    const packet = {
+      k: 'packet',
+      n: 2,
+      t0: 5,
+      t1: 9,
+      t: [4, -4],
+      lane: [2, 2],
+      msg: [1, 1],
+      len: [64, 66],
+      tx: [1, 0],
+      bytes: ['00ff', ''],
+    };
     const msg = { k: 'msg', n: 1, t0: 50, t1: 90, id: [1], total: [40], op: [2], bytes: [64], post: [10], poll: [30] };
     const t = await open(lines(kHeader, kPoint, kSpans, packet, msg, { ...kEnd, packets: 2, messages: 1 }));
     expect(t.messages.stages.map((s) => s[0])).toEqual([10, 0, 30]);
@@ -129,7 +175,9 @@ describe('what is opened', () => {
   });
   test('other files are refused with a reason', async () => {
     await expect(open('')).rejects.toThrow('test is empty (0 bytes)');
-    await expect(open('{"format":"rdmasim-cols/2","time":"ps"}\n')).rejects.toThrow(/format “rdmasim-cols\/2”; this viewer reads rdmasim-cols\/1/);
+    await expect(open('{"format":"rdmasim-cols/2","time":"ps"}\n')).rejects.toThrow(
+      /format “rdmasim-cols\/2”; this viewer reads rdmasim-cols\/1/,
+    );
     await expect(open('[{"ph":"X","ts":1}]')).rejects.toThrow(/Chrome JSON of another program/);
     await expect(open('hello')).rejects.toThrow(/is no trace: it begins with "hello"/);
     await expect(open(gzipSync('hello'))).rejects.toThrow(/is no trace/);

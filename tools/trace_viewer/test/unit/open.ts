@@ -28,10 +28,18 @@ export function lines(...values: unknown[]): string {
 }
 
 export const kHeader = {
-  format: 'rdmasim-cols/1', time: 'ps', version: '1', scenario: 's', seed: 1, hosts: ['host0', 'host1'], stages: ['post', 'wire', 'poll'],
+  format: 'rdmasim-cols/1',
+  time: 'ps',
+  version: '1',
+  scenario: 's',
+  seed: 1,
+  hosts: ['host0', 'host1'],
+  stages: ['post', 'wire', 'poll'],
   lanes: [
-    { id: 0, host: 0, path: 'host0.cpu0', kind: 'pipelined' }, { id: 1, host: 1, path: 'host1.hca.rx', kind: 'pipelined' },
-    { id: 2, host: -1, path: 'fabric.a', kind: 'pipelined' }, { id: 3, host: 0, path: 'host0.hca.completions', kind: 'pipelined' },
+    { id: 0, host: 0, path: 'host0.cpu0', kind: 'pipelined' },
+    { id: 1, host: 1, path: 'host1.hca.rx', kind: 'pipelined' },
+    { id: 2, host: -1, path: 'fabric.a', kind: 'pipelined' },
+    { id: 3, host: 0, path: 'host0.hca.completions', kind: 'pipelined' },
   ],
   config: null,
 };

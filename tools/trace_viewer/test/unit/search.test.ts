@@ -29,7 +29,9 @@ describe('search', () => {
     expect(spans('nosuch:1')).toHaveLength(0);
   });
   test('by the names of values', () => {
-    expect(spans('opcode:acknowledge')).toHaveLength(count((i) => arg(i, 'opcode') === 17 && /tx|rx|wire/.test(t.points[t.spans.point[i]].name)));
+    expect(spans('opcode:acknowledge')).toHaveLength(
+      count((i) => arg(i, 'opcode') === 17 && /tx|rx|wire/.test(t.points[t.spans.point[i]].name)),
+    );
     expect(spans('opcode:send_only').length).toBe(3000);
   });
   test('by lane, point, host, time, message and pieces of names', () => {

@@ -36,18 +36,34 @@ describe('picture', () => {
   test('layout and drawing of a message', async () => {
     const t = await open(nativeText(50));
     const used = usedLanes(t);
-    const layout = layOut(t, orderLanes(t, (l) => used[l] === 1));
+    const layout = layOut(
+      t,
+      orderLanes(t, (l) => used[l] === 1),
+    );
     expect(layout.strips.map((s) => s.kind)).toContain('counter');
     expect(layout.strips.map((s) => s.kind)).toContain('state');
-    for (let k = 1; k < layout.strips.length; ++k) expect(layout.strips[k].y).toBeGreaterThanOrEqual(layout.strips[k - 1].y + layout.strips[k - 1].h);
+    for (let k = 1; k < layout.strips.length; ++k)
+      expect(layout.strips[k].y).toBeGreaterThanOrEqual(layout.strips[k - 1].y + layout.strips[k - 1].h);
     const span = t.byId[100];
     const y = layout.rowY[rowOfSpan(t, span)];
     expect(stripAt(layout, y)).toMatchObject({ kind: 'spans', lane: t.spans.lane[span] });
     const draw = (palette: typeof kLight, from: number, to: number, msg: number) => {
       const p = new SvgPainter(1000, 600);
       drawTimeline(p, {
-        trace: t, layout, scale: new Scale({ from, to }, 196, 804), height: 600, scrollY: 0, palette, colors: pointColors(t.points, palette), matches: null,
-        line: msg > 0 ? lifeline(t, msg) : null, selected: { record: 'span', index: span, }, hover: -1, problems: Float64Array.from([from + 1]), measure: null, title: 'x < y',
+        trace: t,
+        layout,
+        scale: new Scale({ from, to }, 196, 804),
+        height: 600,
+        scrollY: 0,
+        palette,
+        colors: pointColors(t.points, palette),
+        matches: null,
+        line: msg > 0 ? lifeline(t, msg) : null,
+        selected: { record: 'span', index: span },
+        hover: -1,
+        problems: Float64Array.from([from + 1]),
+        measure: null,
+        title: 'x < y',
       });
       return p.document('a & b');
     };
@@ -78,7 +94,14 @@ describe('picture', () => {
 
 describe('links', () => {
   test('there and back', () => {
-    const link = { t: 1_301_587_454, w: 2_437_740, msg: 258, q: 'qpn:256 lane:hca', tab: 'latency' as const, lanes: 'msg' as const };
+    const link = {
+      t: 1_301_587_454,
+      w: 2_437_740,
+      msg: 258,
+      q: 'qpn:256 lane:hca',
+      tab: 'latency' as const,
+      lanes: 'msg' as const,
+    };
     expect(parseLink(formatLink(link))).toEqual(link);
     expect(parseLink('#t=12.5us&w=1us')).toEqual({ t: 12_500_000, w: 1_000_000 });
     expect(parseLink('#msg=-1&tab=nothing&w=0')).toEqual({});
