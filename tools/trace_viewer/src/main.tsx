@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts the page: theme, keys, links, the embedded trace, and window.rdmasim for tests and scripts.
 import { render } from 'preact';
-import './panels.css';
 import './style.css';
+import './panels.css';
 import { open, selectMessage, setView } from './ui/actions';
 import { App } from './ui/app';
 import { openEmbedded } from './ui/embedded';

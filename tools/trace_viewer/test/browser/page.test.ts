@@ -85,7 +85,7 @@ describe('bad files', () => {
   test('a trace without records', async () => {
     const head = nativeText(1).split('\n')[0];
     await load(
-      page,
+      t.page,
       t.file(
         'none.jsonl',
         `${head}\n{"k":"end","spans":0,"instants":0,"counters":0,"states":0,"packets":0,"messages":0,"t_end":0}\n`,

@@ -34,7 +34,7 @@ test.skipIf(!program)('the waterfall of the median message is that of the result
     await page.fill('#search', `msg:${id}`);
     await page.click(`.message-row[data-message="${id}"]`);
     expect(await page.getAttribute('#stage-sum', 'data-ps')).toBe(String(latency_ps));
-    const shown = await t.page
+    const shown = await page
       .locator('#waterfall tbody tr')
       .evaluateAll((rows) =>
         rows.map((r) => [r.querySelector('th')!.textContent, Number(r.querySelector<HTMLElement>('td[data-ps]')!.dataset.ps)]),
