@@ -94,12 +94,22 @@ export function selectMessage(id: number, reveal: boolean): void {
   batch(() => {
     s.message.value = id;
     if (id === 0) return;
+    s.side.value = 'message';
     const t = s.a.value?.trace;
     const r = s.messageRow.value;
     if (!t || r < 0) return;
-    if (reveal) setView(around(...reach(t, r)));
+    if (reveal) setView(around(...reachOfBoth(t, r)));
     s.announcement.value = `message ${id}, ${opName(t.messages.op[r])}, ${formatDuration(t.messages.total[r])}, ${statusText(t, r)}`;
   });
+}
+
+/** The reach of message row r, or of its twin in the second trace if that is longer. */
+export function reachOfBoth(t: Trace, r: number): [number, number] {
+  const [from, to] = reach(t, r);
+  const other = s.b.value?.trace;
+  if (!other || s.messageRowB.value < 0) return [from, to];
+  const [a, z] = reach(other, s.messageRowB.value);
+  return [from, Math.max(to, from + z - a)];
 }
 
 /** From the post of message row r to its delivery, or to its last span. */
@@ -118,6 +128,8 @@ export function selectSpan(index: number, side: Side = 'a'): void {
   batch(() => {
     s.selected.value = { record: 'span', index, side };
     if (t.spans.msg[index] > 0) s.message.value = t.spans.msg[index];
+    // A span of no message has nothing to show in the panel of messages.
+    else s.side.value = 'record';
     s.announcement.value = `${spanLabel(t, index)} on ${t.lanes[t.spans.lane[index]].path}, ${formatDuration(t.spans.dur[index])}`;
   });
 }
@@ -127,6 +139,7 @@ export function selectMark(record: 'instant' | 'packet', index: number, side: Si
   const records = record === 'instant' ? t.instants : t.packets;
   batch(() => {
     s.selected.value = { record, index, side };
+    s.side.value = 'record';
     if (records.msg[index] > 0) s.message.value = records.msg[index];
     s.announcement.value = `${t.points[records.point[index]].name} on ${t.lanes[records.lane[index]].path}`;
   });
@@ -146,7 +159,10 @@ export function jumpToProblem(p: Problem): void {
   if (p.at?.record === 'span') return jumpToSpan(p.at.index);
   batch(() => {
     s.message.value = p.msg;
-    if (p.at) s.selected.value = { record: 'instant', index: p.at.index, side: 'a' };
+    if (p.at) {
+      s.selected.value = { record: 'instant', index: p.at.index, side: 'a' };
+      s.side.value = 'record';
+    }
   });
   center(p.t, 0);
   if (p.lane >= 0) revealLane.value = { lane: p.lane, nonce: ++nonce };

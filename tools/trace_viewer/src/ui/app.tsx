@@ -103,14 +103,7 @@ const kTabs: [Tab, string][] = [
 
 function Workspace() {
   const [bottom, setBottom] = useState(260);
-  const [side, setSide] = useState<'message' | 'record'>('message');
-  const sel = s.selected.value;
-  const seen = useRef(sel);
-  if (seen.current !== sel) {
-    seen.current = sel;
-    // Marks are chosen for what they say; a span of no message has nothing to show in the panel of messages.
-    if (sel && (sel.record !== 'span' || s.message.value === 0)) setSide('record');
-  }
+  const side = s.side.value;
   return (
     <main class="workspace" style={{ gridTemplateRows: `minmax(120px, 1fr) 6px ${bottom}px` }}>
       <div class="timelines">
@@ -121,10 +114,10 @@ function Workspace() {
         <div class="tabs" role="tablist">
           <TabButton
             on={side === 'message'}
-            pick={() => setSide('message')}
+            pick={() => (s.side.value = 'message')}
             label={s.message.value > 0 ? `Message ${s.message.value}` : 'Message'}
           />
-          <TabButton on={side === 'record'} pick={() => setSide('record')} label="Record" />
+          <TabButton on={side === 'record'} pick={() => (s.side.value = 'record')} label="Record" />
         </div>
         <div class="scroll" role="tabpanel">
           {side === 'message' ? <MessagePanel /> : <Inspector />}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys of the page. Keys typed into fields are left alone, but for Escape.
 import { around, pan, zoom } from '../view/viewport';
-import { clearSelection, everything, reach, setView, stepMatch, stepMessage, stepSpan, whole } from './actions';
+import { clearSelection, everything, reachOfBoth, setView, stepMatch, stepMessage, stepSpan, whole } from './actions';
 import * as s from './state';
 import { instances } from './timeline';
 
@@ -126,7 +126,7 @@ function fit(): void {
   const t = s.a.value!.trace;
   const r = s.messageRow.value;
   const sel = s.selected.value;
-  if (r >= 0) setView(around(...reach(t, r)));
+  if (r >= 0) setView(around(...reachOfBoth(t, r)));
   else if (sel?.record === 'span')
     setView(around(t.spans.start[sel.index], t.spans.start[sel.index] + t.spans.dur[sel.index], 0.5));
 }

@@ -39,6 +39,8 @@ export const selected = signal<Selected>(null);
 /** Selected message, 0 = none. */
 export const message = signal(0);
 export const tab = signal<Tab>('messages');
+/** What the panel at the right shows: the selected message or the selected record. */
+export const side = signal<'message' | 'record'>('message');
 export const onlyMessageLanes = signal(false);
 export const hiddenLanes = signal<ReadonlySet<number>>(new Set());
 /** Latencies that the message table shows, from the histogram. */

@@ -27,6 +27,7 @@ export class TimelineView {
   private frame = 0;
   private cached: { groups: unknown; layout: Layout } | null = null;
   private revealed = 0;
+  private shown: unknown = null;
 
   constructor(
     readonly canvas: HTMLCanvasElement,
@@ -57,6 +58,10 @@ export class TimelineView {
   scene(): Scene | null {
     const source = this.source;
     if (!source) return null;
+    if (this.shown !== source) {
+      this.shown = source;
+      this.scrollY = 0;
+    }
     const layout = this.layout;
     this.scrollY = Math.max(0, Math.min(this.scrollY, layout.height - (this.height - kAxisHeight)));
     const sel = s.selected.value;
