@@ -320,6 +320,10 @@ describe('problems', () => {
     expect(lost[0].text).toContain('CQ 1 was armed at index 0 with 1 completion(s) unseen');
     expect(lost[0].t).toBe(724_151_879);
   });
+  test('a second poll after arming keeps the wake-up', async () => {
+    const t = await open(fixture('wakeup_kept_by_a_second_poll.jsonl.gz'));
+    expect(findProblems(t)).toEqual([]);
+  });
   test('error completions, failed commands, points that no rule knows', async () => {
     const t = await open(
       lines(
