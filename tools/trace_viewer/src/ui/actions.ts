@@ -13,8 +13,14 @@ import { around, clampWindow } from '../view/viewport';
 import * as s from './state';
 import type { Side } from './state';
 
-/** Loads a file into side a or b. Resolves when it is shown or has failed. */
+/** Loads a file into side a or b, after those asked for before. Resolves when it is shown or has failed. */
 export function open(blob: Blob, name: string, side: Side = 'a'): Promise<void> {
+  pending = pending.then(() => read(blob, name, side));
+  return pending;
+}
+let pending: Promise<void> = Promise.resolve();
+
+function read(blob: Blob, name: string, side: Side): Promise<void> {
   s.failure.value = '';
   s.loading.value = { text: `reading ${name}`, done: 0 };
   const worker = new ParserWorker();

@@ -16,6 +16,7 @@ export interface Palette {
   arrow: string;
   implied: string;
   problem: string;
+  packet: string;
   cursor: string;
   counter: string;
   counterLine: string;
@@ -35,6 +36,7 @@ export const kLight: Palette = {
   arrow: '#b3124f',
   implied: '#8a4f68',
   problem: '#c62828',
+  packet: '#5b3fa8',
   cursor: '#5c6b80',
   counter: '#bcd3e6',
   counterLine: '#45749c',
@@ -53,6 +55,7 @@ export const kDark: Palette = {
   arrow: '#ff7bac',
   implied: '#c792a8',
   problem: '#ff6b60',
+  packet: '#b9a3ec',
   cursor: '#8fa0b8',
   counter: '#2d4457',
   counterLine: '#78aed6',

@@ -38,6 +38,9 @@ export interface Scene {
 
 export const kFont = '11px system-ui, sans-serif';
 const kSmall = '10px system-ui, sans-serif';
+/** Blocks narrower than this many pixels are not split; more on a screen so large that there would be too many to paint. */
+const kFinest = 1.5;
+const kMostBlocks = 25_000;
 
 export function drawTimeline(p: Painter, s: Scene): void {
   const width = kLabelWidth + s.scale.width;
@@ -91,13 +94,31 @@ function group(p: Painter, s: Scene, strip: Strip & { kind: 'group' }, width: nu
   p.fillText(strip.name, 8, top(s, strip) + strip.h / 2);
 }
 
-/** Rectangles by colour, so that the fill style changes once per colour. */
+/** Rectangles by colour, so that the fill style changes once per colour. One that continues the last one makes it longer. */
 class Batch {
   private readonly lists = new Map<number, number[]>();
+  private last: number[] = [];
+  private lastPoint = -1;
   add(point: number, x: number, y: number, w: number, h: number): void {
+    const end = this.last.length;
+    if (
+      point === this.lastPoint &&
+      this.last[end - 3] === y &&
+      this.last[end - 1] === h &&
+      x <= this.last[end - 4] + this.last[end - 2] + 0.3
+    ) {
+      this.last[end - 2] = x + w - this.last[end - 4];
+      return;
+    }
     let list = this.lists.get(point);
     if (!list) this.lists.set(point, (list = []));
     list.push(x, y, w, h);
+    this.last = list;
+    this.lastPoint = point;
+  }
+  /** What comes next begins a rectangle of its own. */
+  cut(): void {
+    this.lastPoint = -1;
   }
   paint(p: Painter, colors: string[]): void {
     for (const [point, list] of this.lists) {
@@ -112,6 +133,8 @@ function spans(p: Painter, s: Scene, visible: Strip[]): void {
   const { from, to } = scale.window;
   const faded = s.matches !== null || s.line !== null;
   const batch = new Batch();
+  const rows = visible.reduce((n, strip) => n + (strip.kind === 'spans' ? strip.rows : 0), 0);
+  const finest = scale.perPixel * Math.max(kFinest, (rows * scale.width) / kMostBlocks);
   const texts: [number, number, number, number][] = [];
   for (const strip of visible) {
     if (strip.kind !== 'spans') continue;
@@ -119,26 +142,18 @@ function spans(p: Painter, s: Scene, visible: Strip[]): void {
       const y = top(s, strip) + slot * strip.rowHeight;
       const h = strip.rowHeight - 1;
       let last = -Infinity;
-      walkRow(
-        trace.spans,
-        trace.rows,
-        trace.lod,
-        strip.firstRow + slot,
-        from,
-        to,
-        scale.perPixel * 1.5,
-        (t0, t1, point, span, busy) => {
-          const x0 = Math.max(scale.x(t0), kLabelWidth - 1);
-          const x1 = Math.min(scale.x(t1), kLabelWidth + scale.width + 1);
-          if (x1 < last + 0.7) return;
-          const w = Math.max(x1 - x0, 1);
-          last = x0 + w;
-          // The height of a block is the share of time in which it is busy.
-          const height = span < 0 ? Math.max(3, Math.round(h * busy)) : h;
-          batch.add(point, x0, y + h - height, w, height);
-          if (span >= 0 && w > 38 && strip.rowHeight >= 12) texts.push([span, x0, y + h / 2, w]);
-        },
-      );
+      walkRow(trace.spans, trace.rows, trace.lod, strip.firstRow + slot, from, to, finest, (t0, t1, point, span, busy) => {
+        const x0 = Math.max(scale.x(t0), kLabelWidth - 1);
+        const x1 = Math.min(scale.x(t1), kLabelWidth + scale.width + 1);
+        if (x1 < last + 0.7) return;
+        const w = Math.max(x1 - x0, 1);
+        last = x0 + w;
+        // The height of a block is the share of time in which it is busy.
+        const height = span < 0 ? Math.max(3, Math.round(h * busy)) : h;
+        if (span >= 0 && w > 3) batch.cut();
+        batch.add(point, x0, y + h - height, w, height);
+        if (span >= 0 && w > 38 && strip.rowHeight >= 12) texts.push([span, x0, y + h / 2, w]);
+      });
     }
   }
   p.globalAlpha = faded ? 0.22 : 1;
@@ -214,26 +229,33 @@ function marks(p: Painter, s: Scene, strip: Strip & { kind: 'marks' | 'spans' })
     p.fillRect(x - 1, y, 2, h);
     p.fillRect(x - 2.5, y, 5, 3);
   });
-  jump(trace.packets.t, trace.packetOffset[strip.lane], trace.packetOffset[strip.lane + 1], scale, (i, x) => {
-    const tx = trace.packets.tx[i] !== 0;
-    p.fillStyle = s.palette.dark ? '#b9a3ec' : '#5b3fa8';
-    p.beginPath();
-    p.moveTo(x, y);
-    p.lineTo(x + (tx ? 6 : -6), y + 3.5);
-    p.lineTo(x, y + 7);
-    p.closePath();
-    p.fill();
-  });
+  // One path for all triangles of a lane: a path each would cost more than everything else.
+  p.fillStyle = s.palette.packet;
+  p.beginPath();
+  jump(
+    trace.packets.t,
+    trace.packetOffset[strip.lane],
+    trace.packetOffset[strip.lane + 1],
+    scale,
+    (i, x) => {
+      p.moveTo(x, y);
+      p.lineTo(x + (trace.packets.tx[i] !== 0 ? 6 : -6), y + 3.5);
+      p.lineTo(x, y + 7);
+      p.closePath();
+    },
+    3,
+  );
+  p.fill();
   p.globalAlpha = 1;
 }
 
-/** Calls `at` for the first record on each pixel. */
-function jump(t: Float64Array, from: number, to: number, scale: Scale, at: (i: number, x: number) => void): void {
+/** Calls `at` for the first record on each pixel, or every `step` pixels. */
+function jump(t: Float64Array, from: number, to: number, scale: Scale, at: (i: number, x: number) => void, step = 1): void {
   let i = lowerBound(t, scale.window.from, from, to);
   while (i < to && t[i] <= scale.window.to) {
     const x = scale.x(t[i]);
     at(i, x);
-    i = Math.max(i + 1, lowerBound(t, scale.t(x + 1), i + 1, to));
+    i = Math.max(i + 1, lowerBound(t, scale.t(x + step), i + 1, to));
   }
 }
 
