@@ -6,6 +6,7 @@ import { lowerBound } from '../model/sort';
 import { formatDuration } from '../model/time';
 import type { Point, Trace } from '../model/types';
 import { stateName, valueAt } from '../view/draw_values';
+import type { Strip } from '../view/layout';
 import { kAxisHeight, kLabelWidth, stripAt } from '../view/layout';
 import type { TimelineView } from './timeline';
 
@@ -17,10 +18,11 @@ export interface Hit {
 
 export function hitTest(view: TimelineView, x: number, y: number): Hit | null {
   const t = view.source?.trace;
-  if (!t || x < kLabelWidth || y < kAxisHeight) return null;
+  if (!t || y < kAxisHeight) return null;
   const at = y - kAxisHeight + view.scrollY;
   const strip = stripAt(view.layout, at);
   if (!strip || strip.kind === 'group') return null;
+  if (x < kLabelWidth) return { record: 'value', index: -1, text: `${t.lanes[strip.lane].path}\n${describe(strip)}` };
   const scale = view.scale;
   const time = scale.t(x);
   const slack = scale.perPixel * 4;
@@ -44,6 +46,18 @@ export function hitTest(view: TimelineView, x: number, y: number): Hit | null {
     if (i >= 0) return { record: 'span', index: i, text: spanText(t, i) };
   }
   return markAt(t, strip.lane, time, slack);
+}
+
+/** What a strip shows. */
+function describe(strip: Exclude<Strip, { kind: 'group' }>): string {
+  switch (strip.kind) {
+    case 'spans':
+      return strip.rows > 1 ? `spans, up to ${strip.rows} at once` : 'spans';
+    case 'marks':
+      return 'instants and packets';
+    default:
+      return `${strip.kind} ${strip.label.replace(/^· /, '')}`;
+  }
 }
 
 function markAt(t: Trace, lane: number, time: number, slack: number): Hit | null {

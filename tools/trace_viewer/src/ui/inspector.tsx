@@ -5,7 +5,7 @@ import { useMemo, useState } from 'preact/hooks';
 import type { Decoded, Field } from '../decode/bytes';
 import { decodeBytes } from '../decode/index';
 import { formatArgument, valueName } from '../decode/values';
-import { causeOf, effectsOf } from '../model/lifeline';
+import { causeOf, effectsOf, spansOfMessage } from '../model/lifeline';
 import { formatDuration } from '../model/time';
 import type { Point, Trace } from '../model/types';
 import { spanLabel } from '../view/draw';
@@ -161,6 +161,7 @@ function InstantFacts({ t, i }: { t: Trace; i: number }) {
 function PacketFacts({ t, i }: { t: Trace; i: number }) {
   const p = t.packets;
   const point = t.points[p.point[i]];
+  const wire = wireOf(t, i);
   return (
     <>
       <h2>Packet {p.tx[i] ? 'sent' : 'received'}</h2>
@@ -169,6 +170,14 @@ function PacketFacts({ t, i }: { t: Trace; i: number }) {
         <dd>{t.lanes[p.lane[i]].path}</dd>
         <dt>{p.tx[i] ? 'first bit' : 'last bit'}</dt>
         <dd>{formatDuration(p.t[i])}</dd>
+        {wire >= 0 && (
+          <>
+            <dt>on the wire</dt>
+            <dd>
+              <Jump t={t} i={wire} />
+            </dd>
+          </>
+        )}
         <dt>frame</dt>
         <dd>{p.len[i]} bytes, without FCS</dd>
         <dt>message</dt>
@@ -177,6 +186,16 @@ function PacketFacts({ t, i }: { t: Trace; i: number }) {
       <Bytes t={t} point={{ ...point, bytes: 'frame' }} text={p.bytes.get(i)} length={p.len[i]} />
     </>
   );
+}
+
+/** The span of the packet's message that begins when a sent packet does, or ends when a received one does; -1 if none. */
+function wireOf(t: Trace, i: number): number {
+  const { msg, tx, lane } = t.packets;
+  const found = spansOfMessage(t, msg[i]).find((k) => {
+    const at = tx[i] ? t.spans.start[k] : t.spans.start[k] + t.spans.dur[k];
+    return at === t.packets.t[i] && t.lanes[t.spans.lane[k]].host === t.lanes[lane[i]].host;
+  });
+  return found ?? -1;
 }
 
 function hostName(t: Trace, lane: number): string {

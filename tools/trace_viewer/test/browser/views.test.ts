@@ -190,6 +190,22 @@ describe('two traces', () => {
   });
 });
 
+describe('records', () => {
+  test('a packet leads to its span on the wire; names of lanes to their paths', async () => {
+    await load(t.page, join(t.dir, 'native.jsonl'));
+    await t.page.evaluate(() => {
+      const { state } = (window as any).rdmasim;
+      state.selected.value = { record: 'packet', index: 1, side: 'a' };
+      state.side.value = 'record';
+    });
+    await t.page.locator('#inspector button', { hasText: /^wire #\d+ on fabric/ }).click();
+    expect(await t.page.textContent('#inspector h2')).toBe('fabric.wire');
+    expect(await t.page.textContent('#inspector')).toContain('RC SEND_ONLY');
+    await t.page.mouse.move(60, 90);
+    expect(await t.page.textContent('.timeline .tip')).toMatch(/^host0\.\S+\nspans/);
+  });
+});
+
 describe('raw bytes', () => {
   test('a packet is decoded beside its bytes', async () => {
     const frame =
