@@ -256,6 +256,8 @@ const kCommand: Names = {
   0x80f: 'DEALLOC_XRCD',
 };
 
+const kLink: Names = { 0: 'down', 1: 'up' };
+
 const named = (names: Names) => (v: number) => names[v];
 
 // Functions that name a value, by "point/argument" or, for all points of a category, "category.*/argument".
@@ -263,6 +265,7 @@ const kNamers: Record<string, (v: number) => string | undefined> = {
   'hca.tx/opcode': bthOpcodeName,
   'hca.rx/opcode': bthOpcodeName,
   'fabric.*/opcode': bthOpcodeName,
+  'fabric.link/up': named(kLink),
   'hca.wqe/opcode': named(kMlx5Opcode),
   'hca.cqe/opcode': named(kCqeOpcode),
   'hca.command/opcode': named(kCommand),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lost wake-ups: a completion queue is armed while completions that its consumer has not counted lie in it, and no completion event
-// follows until the trace ends. Whoever waits for that event waits for ever, unless it polls after arming: that shows in messages that
-// end with the poll of a receive completion; for other completions the trace does not tell, and the entry says so. Needs the points
-// hca.cqe, hca.cq_doorbell and hca.eqe, traced from the queue's creation on.
+// Lost wake-ups: a completion queue is armed while completions that its consumer has not counted lie in it, and they raise no event.
+// Whoever waits for that event waits for ever, or until the next completion raises one, unless it polls after arming: that shows in
+// messages that end with the poll of a receive completion. For other completions the trace does not tell, and the entry says so. Needs
+// the points hca.cqe, hca.cq_doorbell and hca.eqe, traced from the queue's creation on.
 import type { Problem } from './problems';
+import { lowerBound } from './sort';
 import type { Trace } from './types';
 import { Status, kNone } from './types';
 
@@ -13,11 +14,17 @@ interface Completion {
   /** Of a received message, whose end is the poll of this completion. */
   receive: boolean;
 }
+interface Arm {
+  t: number;
+  ci: number;
+  index: number;
+  lane: number;
+}
 interface Queue {
   completions: Completion[];
-  armed: { t: number; ci: number; index: number; lane: number } | null;
-  /** Latest completion event. */
-  event: number;
+  arms: Arm[];
+  /** Times of completion events. */
+  events: number[];
 }
 type Queues = Map<string, Queue>;
 
@@ -30,39 +37,77 @@ export function findLostWakeUps(trace: Trace): Problem[] {
   readArms(trace, queues, arm);
   const problems: Problem[] = [];
   for (const [key, q] of queues) {
-    if (!q.armed || q.event >= q.armed.t) continue;
-    // The consumer index of the doorbell has 24 bits.
-    const unseen = (q.completions.length - q.armed.ci) & 0xffffff;
-    if (unseen === 0 || unseen > q.completions.length) continue;
     q.completions.sort((a, b) => a.t - b.t);
-    const waiting = q.completions.slice(-unseen).filter((c) => !polled(trace, c));
-    if (waiting.length === 0) continue;
-    const certain = waiting.some((c) => c.receive);
-    problems.push({
-      severity: certain ? 'error' : 'warning',
-      kind: certain ? 'lost wake-up' : 'possible lost wake-up',
-      text:
-        `CQ ${key.split(' ')[1]} was armed at index ${q.armed.ci} with ${unseen} completion(s) unseen in it; no event came after that` +
-        (certain ? '' : '; whether they were polled after arming is not in the trace'),
-      t: q.armed.t,
-      lane: q.armed.lane,
-      msg: waiting[0].msg,
-      at: { record: 'instant', index: q.armed.index },
+    q.events.sort((a, b) => a - b);
+    q.arms.sort((a, b) => a.t - b.t);
+    const cqn = key.split(' ')[1];
+    q.arms.forEach((a, i) => {
+      const found = i + 1 === q.arms.length ? neverWoken(trace, q, a, cqn) : wokenLate(trace, q, a, cqn);
+      if (found) problems.push(found);
     });
   }
   return problems;
 }
 
-/** Whether a receive completion that the arm did not count was polled all the same: its message has ended, which takes a poll. */
-function polled(trace: Trace, c: Completion): boolean {
+/** The last arm of a queue with completions unseen, after which no event came. */
+function neverWoken(trace: Trace, q: Queue, arm: Arm, cqn: string): Problem | null {
+  if (q.events.length > 0 && q.events[q.events.length - 1] >= arm.t) return wokenLate(trace, q, arm, cqn);
+  const unseen = behind(q.completions.length, arm.ci);
+  const waiting = q.completions.slice(q.completions.length - unseen).filter((c) => !polledBy(trace, c, Infinity));
+  if (waiting.length === 0) return null;
+  const certain = waiting.some((c) => c.receive);
+  return {
+    severity: certain ? 'error' : 'warning',
+    kind: certain ? 'lost wake-up' : 'possible lost wake-up',
+    text:
+      `CQ ${cqn} was armed at index ${arm.ci} with ${unseen} completion(s) unseen in it; no event came after that` +
+      (certain ? '' : '; whether they were polled after arming is not in the trace'),
+    t: arm.t,
+    lane: arm.lane,
+    msg: waiting[0].msg,
+    at: { record: 'instant', index: arm.index },
+  };
+}
+
+/** An arm with received completions unseen that were polled only after an event which a later completion raised. */
+function wokenLate(trace: Trace, q: Queue, arm: Arm, cqn: string): Problem | null {
+  const event = q.events[lowerBound(q.events, arm.t, 0, q.events.length)];
+  const times = q.completions.map((c) => c.t);
+  const before = lowerBound(times, arm.t, 0, times.length);
+  const unseen = behind(before, arm.ci);
+  if (event === undefined || unseen === 0) return null;
+  // An event that no later completion can have raised is the arm's own: the queue has fired at once.
+  if (before === times.length || times[before] > event) return null;
+  const waiting = q.completions.slice(before - unseen, before).filter((c) => c.receive && !polledBy(trace, c, event));
+  if (waiting.length === 0) return null;
+  return {
+    severity: 'warning',
+    kind: 'late wake-up',
+    text: `CQ ${cqn} was armed at index ${arm.ci} with ${unseen} completion(s) unseen in it; the event came with the next completion, ${Math.round((event - arm.t) / 1000)} ns later`,
+    t: arm.t,
+    lane: arm.lane,
+    msg: waiting[0].msg,
+    at: { record: 'instant', index: arm.index },
+  };
+}
+
+/** Completions beyond a consumer index of 24 bits; 0 if it cannot be right. */
+function behind(count: number, ci: number): number {
+  const n = (count - ci) & 0xffffff;
+  return n > count ? 0 : n;
+}
+
+/** Whether a receive completion that an arm did not count was polled by `t` all the same: its message has ended, which takes a poll. */
+function polledBy(trace: Trace, c: Completion, t: number): boolean {
   const r = c.msg > 0 ? trace.messageRow[c.msg] : kNone;
-  return c.receive && r !== kNone && trace.messages.status[r] === Status.ok;
+  const m = trace.messages;
+  return c.receive && r !== kNone && m.status[r] === Status.ok && m.t[r] + m.total[r] <= t;
 }
 
 function queueOf(trace: Trace, queues: Queues, lane: number, cqn: number): Queue {
   const key = `${trace.lanes[lane].host} ${cqn}`;
   let q = queues.get(key);
-  if (!q) queues.set(key, (q = { completions: [], armed: null, event: -1 }));
+  if (!q) queues.set(key, (q = { completions: [], arms: [], events: [] }));
   return q;
 }
 
@@ -80,19 +125,18 @@ function readSpans(trace: Trace, queues: Queues, cqe: number, eqe: number): void
       const receive = opcode[i] >= 1 && opcode[i] <= 4;
       queueOf(trace, queues, spans.lane[i], cqn[i]).completions.push({ t, msg: spans.msg[i], receive });
     } else if (spans.point[i] === eqe && columnOf(trace, eqe, 'type', spans.args)[i] === 0) {
-      const q = queueOf(trace, queues, spans.lane[i], columnOf(trace, eqe, 'object', spans.args)[i]);
-      q.event = Math.max(q.event, t);
+      queueOf(trace, queues, spans.lane[i], columnOf(trace, eqe, 'object', spans.args)[i]).events.push(t);
     }
   }
 }
 
-function readArms(trace: Trace, queues: Queues, arm: number): void {
+function readArms(trace: Trace, queues: Queues, doorbell: number): void {
   const { instants } = trace;
-  const cqn = columnOf(trace, arm, 'cqn', instants.args);
-  const ci = columnOf(trace, arm, 'ci', instants.args);
+  const cqn = columnOf(trace, doorbell, 'cqn', instants.args);
+  const ci = columnOf(trace, doorbell, 'ci', instants.args);
   for (let i = 0; i < instants.n; ++i) {
-    if (instants.point[i] !== arm) continue;
-    const q = queueOf(trace, queues, instants.lane[i], cqn[i]);
-    if (!q.armed || instants.t[i] >= q.armed.t) q.armed = { t: instants.t[i], ci: ci[i], index: i, lane: instants.lane[i] };
+    if (instants.point[i] !== doorbell) continue;
+    const arm: Arm = { t: instants.t[i], ci: ci[i], index: i, lane: instants.lane[i] };
+    queueOf(trace, queues, arm.lane, cqn[i]).arms.push(arm);
   }
 }

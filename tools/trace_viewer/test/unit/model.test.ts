@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index, pyramid, lanes, life-line, waterfall, statistics, comparison, problems.
+// Index, pyramid, lanes, life-line, waterfall, statistics, comparison.
 import { describe, expect, test } from 'vitest';
 import { nativeText } from '../synthetic.mjs';
 import { compare, stageNames } from '../../src/model/compare';
 import { componentOf, lanesOfMessage, orderLanes, shortPath, usedLanes } from '../../src/model/lanes';
 import { effectsOf, lifeline, spansOfMessage } from '../../src/model/lifeline';
 import { spanAt, walkRow } from '../../src/model/lod';
-import { findProblems } from '../../src/model/problems';
 import { kMaxSlots } from '../../src/model/slots';
 import { groupAndSort, lowerBound, sortRange } from '../../src/model/sort';
 import { cdf, histogram, mean, percentile, sorted } from '../../src/model/stats';
 import { formatDuration, formatNs, formatPs, formatTick, parseTime, ticks } from '../../src/model/time';
-import { Status } from '../../src/model/types';
 import { stagesOf, stepsOf, union } from '../../src/model/waterfall';
 import { fixture, kHeader, lines, open, spanById } from './open';
 
@@ -300,64 +298,6 @@ describe('two traces', () => {
     expect(c.stages[0]).toEqual({ stage: 'post', a: 10, b: 13 });
     expect(c.stages[1].a).toBeNaN();
     expect(stageNames(['a', 'c'], ['x', 'a', 'b', 'c'])).toEqual(['x', 'a', 'b', 'c']);
-  });
-});
-
-describe('problems', () => {
-  test('a lost packet is a drop and a retransmission, with their messages', async () => {
-    const t = await open(fixture('lost_packet_waits_for_the_ack_timeout.jsonl.gz'));
-    const kinds = findProblems(t).map((p) => p.kind);
-    expect(kinds).toContain('packet dropped');
-    expect(kinds).toContain('retransmission');
-    expect(kinds).not.toContain('lost wake-up');
-    const drop = findProblems(t).find((p) => p.kind === 'packet dropped')!;
-    expect(drop.text).toMatch(/qpn \d+, psn \d+, opcode RC /);
-  });
-  test('a lost wake-up is found where it happened', async () => {
-    const t = await open(fixture('lost_wakeup_without_a_second_poll.jsonl.gz'));
-    const lost = findProblems(t).filter((p) => p.kind === 'lost wake-up');
-    expect(lost).toHaveLength(1);
-    expect(lost[0].text).toContain('CQ 1 was armed at index 0 with 1 completion(s) unseen');
-    expect(lost[0].t).toBe(724_151_879);
-  });
-  test('a second poll after arming keeps the wake-up', async () => {
-    const t = await open(fixture('wakeup_kept_by_a_second_poll.jsonl.gz'));
-    expect(findProblems(t)).toEqual([]);
-  });
-  test('error completions, failed commands, points that no rule knows', async () => {
-    const t = await open(
-      lines(
-        kHeader,
-        point(0, 'hca.cqe', ['cqn', 'qpn', 'opcode', 'syndrome']),
-        point(1, 'hca.command', ['opcode', 'status', 'slot']),
-        point(2, 'new.link_error', ['lane'], 'instant'),
-        point(3, 'hca.cq_overrun', ['cqn', 'producer', 'ci'], 'instant'),
-        {
-          k: 'span',
-          n: 3,
-          t0: 10,
-          t1: 90,
-          id0: 1,
-          ts: [0, 10, 10],
-          point: [0, 0, 1],
-          msg: [1, 2, 0],
-          a0: [1, 1, 0x500],
-          a1: [256, 256, 3],
-          a2: [0, 13, 0],
-          a3: [80, 0x13, 0],
-        },
-        { k: 'instant', n: 2, t0: 50, t1: 60, t: [0, 10], point: [2, 3], a0: [4, 7] },
-        kEnd(3, { instants: 2 }),
-      ),
-    );
-    const found = findProblems(t).map((p) => `${p.severity} ${p.kind}: ${p.text}`);
-    expect(found).toContain('error error completion: CQ 1, QP 256: REMOTE_ACCESS_ERR');
-    expect(found).toContain('error command failed: opcode CREATE_QP, status 3, slot 0');
-    expect(found).toContain('warning link error: lane 4');
-    expect(found).toContain('error CQ overrun: cqn 7, producer 0, ci 0');
-    expect(found.filter((f) => f.includes('error completion'))).toHaveLength(1);
-    expect(t.messages.status[t.messageRow[2]]).toBe(Status.error);
-    expect(t.messages.status[t.messageRow[1]]).toBe(Status.unfinished);
   });
 });
 

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of problems: drops, NAKs, errors, and wake-ups that were lost, came late or were kept.
+import { describe, expect, test } from 'vitest';
+import { findProblems } from '../../src/model/problems';
+import { Status } from '../../src/model/types';
+import { fixture, kHeader, lines, open } from './open';
+
+const kEnd = (spans: number, more = {}) => ({
+  k: 'end',
+  spans,
+  instants: 0,
+  counters: 0,
+  states: 0,
+  packets: 0,
+  messages: 0,
+  t_end: 0,
+  ...more,
+});
+const point = (id: number, name: string, args: string[] = [], kind = 'span') => ({
+  k: 'point',
+  id,
+  name,
+  cat: name.split('.')[0],
+  kind,
+  args,
+});
+
+describe('problems', () => {
+  test('a lost packet is a drop and a retransmission, with their messages', async () => {
+    const t = await open(fixture('lost_packet_waits_for_the_ack_timeout.jsonl.gz'));
+    const kinds = findProblems(t).map((p) => p.kind);
+    expect(kinds).toContain('packet dropped');
+    expect(kinds).toContain('retransmission');
+    expect(kinds).not.toContain('lost wake-up');
+    const drop = findProblems(t).find((p) => p.kind === 'packet dropped')!;
+    expect(drop.text).toMatch(/qpn \d+, psn \d+, opcode RC /);
+  });
+  test('a lost wake-up is found where it happened', async () => {
+    const t = await open(fixture('lost_wakeup_without_a_second_poll.jsonl.gz'));
+    const lost = findProblems(t).filter((p) => p.kind === 'lost wake-up');
+    expect(lost).toHaveLength(1);
+    expect(lost[0].text).toContain('CQ 1 was armed at index 0 with 1 completion(s) unseen');
+    expect(lost[0].t).toBe(724_151_879);
+  });
+  test('a second poll after arming keeps the wake-up', async () => {
+    const t = await open(fixture('wakeup_kept_by_a_second_poll.jsonl.gz'));
+    expect(findProblems(t)).toEqual([]);
+  });
+  test('a wake-up that only the next completion brings is late', async () => {
+    const trace = (arm: number, polled: number) =>
+      open(
+        lines(
+          kHeader,
+          point(0, 'hca.cqe', ['cqn', 'qpn', 'opcode', 'syndrome']),
+          point(1, 'hca.eqe', ['eqn', 'type', 'object']),
+          point(2, 'hca.cq_doorbell', ['cqn', 'ci', 'sn', 'solicited'], 'instant'),
+          // Completions at 100 and 900 ns, their events at 1000 ns.
+          {
+            k: 'span',
+            n: 3,
+            t0: 100e3,
+            t1: 1000e3,
+            id0: 1,
+            ts: [0, 800e3, 100e3],
+            lane: [3, 3, 3],
+            point: [0, 0, 1],
+            msg: [1, 2, 0],
+            a0: [7, 7, 1],
+            a2: [2, 2, 7],
+          },
+          { k: 'instant', n: 2, t0: arm, t1: 2000e3, t: [0, 2000e3 - arm], lane: [3, 3], point: [2, 2], a0: [7, 7], a1: [0, 2] },
+          { k: 'msg', n: 2, t0: 0, t1: 3000e3, id: [1, 2], total: [polled, 1900e3], op: [2, 2] },
+          kEnd(3, { instants: 2, messages: 2 }),
+        ),
+      );
+    const found = async (arm: number, polled: number) => findProblems(await trace(arm, polled)).map((p) => p.text);
+    expect(await found(150e3, 1800e3)).toEqual([
+      'CQ 7 was armed at index 0 with 1 completion(s) unseen in it; the event came with the next completion, 850 ns later',
+    ]);
+    // Polled after arming; armed before the completion came; fired at once.
+    expect(await found(150e3, 300e3)).toEqual([]);
+    expect(await found(50e3, 1800e3)).toEqual([]);
+    expect(await found(950e3, 1800e3)).toEqual([]);
+  });
+  test('error completions, failed commands, points that no rule knows', async () => {
+    const t = await open(
+      lines(
+        kHeader,
+        point(0, 'hca.cqe', ['cqn', 'qpn', 'opcode', 'syndrome']),
+        point(1, 'hca.command', ['opcode', 'status', 'slot']),
+        point(2, 'new.link_error', ['lane'], 'instant'),
+        point(3, 'hca.cq_overrun', ['cqn', 'producer', 'ci'], 'instant'),
+        {
+          k: 'span',
+          n: 3,
+          t0: 10,
+          t1: 90,
+          id0: 1,
+          ts: [0, 10, 10],
+          point: [0, 0, 1],
+          msg: [1, 2, 0],
+          a0: [1, 1, 0x500],
+          a1: [256, 256, 3],
+          a2: [0, 13, 0],
+          a3: [80, 0x13, 0],
+        },
+        { k: 'instant', n: 2, t0: 50, t1: 60, t: [0, 10], point: [2, 3], a0: [4, 7] },
+        kEnd(3, { instants: 2 }),
+      ),
+    );
+    const found = findProblems(t).map((p) => `${p.severity} ${p.kind}: ${p.text}`);
+    expect(found).toContain('error error completion: CQ 1, QP 256: REMOTE_ACCESS_ERR');
+    expect(found).toContain('error command failed: opcode CREATE_QP, status 3, slot 0');
+    expect(found).toContain('warning link error: lane 4');
+    expect(found).toContain('error CQ overrun: cqn 7, producer 0, ci 0');
+    expect(found.filter((f) => f.includes('error completion'))).toHaveLength(1);
+    expect(t.messages.status[t.messageRow[2]]).toBe(Status.error);
+    expect(t.messages.status[t.messageRow[1]]).toBe(Status.unfinished);
+  });
+});
