@@ -13,6 +13,8 @@ export interface Problem {
   kind: string;
   text: string;
   t: number;
+  /** End of what it is about, if it lasts. */
+  to?: number;
   lane: number;
   msg: number;
   at: { record: 'span' | 'instant'; index: number } | null;

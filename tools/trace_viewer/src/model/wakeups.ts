@@ -85,6 +85,7 @@ function wokenLate(trace: Trace, q: Queue, arm: Arm, cqn: string): Problem | nul
     kind: 'late wake-up',
     text: `CQ ${cqn} was armed at index ${arm.ci} with ${unseen} completion(s) unseen in it; the event came with the next completion, ${Math.round((event - arm.t) / 1000)} ns later`,
     t: arm.t,
+    to: event,
     lane: arm.lane,
     msg: waiting[0].msg,
     at: { record: 'instant', index: arm.index },

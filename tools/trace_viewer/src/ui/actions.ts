@@ -170,7 +170,8 @@ export function jumpToProblem(p: Problem): void {
       s.side.value = 'record';
     }
   });
-  center(p.t, 0);
+  if (p.to !== undefined) setView(around(p.t, p.to, 0.5));
+  else center(p.t, 0);
   if (p.lane >= 0) revealLane.value = { lane: p.lane, nonce: ++nonce };
 }
 

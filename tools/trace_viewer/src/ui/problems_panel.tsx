@@ -68,6 +68,11 @@ export function ProblemsPanel() {
         }
         row={(i) => <Row key={i} p={shown[i]} index={i} selected={i === current} onClick={() => pick(i)} />}
       />
+      {current >= 0 && current < shown.length && (
+        <p class="detail" id="problem">
+          {shown[current].kind}: {shown[current].text}
+        </p>
+      )}
     </div>
   );
 }

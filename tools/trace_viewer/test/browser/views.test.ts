@@ -159,6 +159,7 @@ describe('search and problems', () => {
     await load(t.page, data('lost_wakeup_without_a_second_poll.jsonl.gz'));
     await t.page.click('.problem-row[data-kind="lost wake-up"]');
     expect(await t.page.textContent('#inspector h2')).toBe('hca.cq_doorbell');
+    expect(await t.page.textContent('#problem')).toContain('no event came after that');
   });
 });
 
