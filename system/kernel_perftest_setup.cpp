@@ -8,6 +8,7 @@
 #include "kernel/core/rdma_core.h"
 #include "kernel/mlx5/mlx5_ib.h"
 #include "system/kernel_perftest.h"
+#include "system/perftest_connection.h"
 
 namespace sys {
 
@@ -130,15 +131,10 @@ void KernelPerftest::connect() {
     require("ib_create_qp", kernel::ib_create_qp(*pd_, init, consumer_, nullptr, c.qp));
     kernel::mlx5_ib::set_flow(*c.qp, workload_.flow_);
 
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_INIT;
-    attr.port_num = 1;
-    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-    require("ib_modify_qp to INIT",
-            kernel::ib_modify_qp(*c.qp, attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
-                                 nullptr));
+    const QpTransition start = to_init();
+    require("ib_modify_qp to INIT", kernel::ib_modify_qp(*c.qp, start.attr, start.mask, nullptr));
     if (config_.is_send()) post_receives(c, config_.rx_depth);
-    c.mine = {c.qp->qpn, (c.qp->qpn * 0x9E37U + (client_ ? 1U : 2U)) & 0xFFFFFF, mr_->key, iova_, {}};
+    c.mine = {c.qp->qpn, first_psn(c.qp->qpn, client_), mr_->key, iova_, {}};
     std::memcpy(c.mine.gid, gids.at(config_.gid_index).gid.data(), sizeof c.mine.gid);
     meet("qp" + std::to_string(q), &c.mine, &c.peer, sizeof c.mine);
     modify_to_rts(c);
@@ -146,34 +142,9 @@ void KernelPerftest::connect() {
 }
 
 void KernelPerftest::modify_to_rts(Connection& c) {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = static_cast<ibv_mtu>(__builtin_ctz(config_.mtu) - 7);
-  attr.dest_qp_num = c.peer.qpn;
-  attr.rq_psn = c.peer.psn;
-  attr.max_dest_rd_atomic = static_cast<std::uint8_t>(config_.max_rd_atomic);
-  attr.min_rnr_timer = static_cast<std::uint8_t>(config_.min_rnr_timer);
-  attr.ah_attr.is_global = 1;
-  std::memcpy(attr.ah_attr.grh.dgid.raw, c.peer.gid, sizeof c.peer.gid);
-  attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(config_.gid_index);
-  attr.ah_attr.grh.hop_limit = 64;
-  attr.ah_attr.port_num = 1;
-  require("ib_modify_qp to RTR",
-          kernel::ib_modify_qp(*c.qp, attr,
-                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-                               nullptr));
-  attr = {};
-  attr.qp_state = IBV_QPS_RTS;
-  attr.timeout = static_cast<std::uint8_t>(config_.qp_timeout);
-  attr.retry_cnt = static_cast<std::uint8_t>(config_.retry_cnt);
-  attr.rnr_retry = static_cast<std::uint8_t>(config_.rnr_retry);
-  attr.sq_psn = c.mine.psn;
-  attr.max_rd_atomic = static_cast<std::uint8_t>(config_.max_rd_atomic);
-  require("ib_modify_qp to RTS", kernel::ib_modify_qp(*c.qp, attr,
-                                                      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                                          IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
-                                                      nullptr));
+  const QpTransition rtr = to_rtr(config_, c.peer), rts = to_rts(config_, c.mine.psn);
+  require("ib_modify_qp to RTR", kernel::ib_modify_qp(*c.qp, rtr.attr, rtr.mask, nullptr));
+  require("ib_modify_qp to RTS", kernel::ib_modify_qp(*c.qp, rts.attr, rts.mask, nullptr));
 }
 
 }  // namespace sys

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "system/perftest_connection.h"
 #include "system/perftest_program.h"
 #include "verbs_frontend/process_state.h"
 
@@ -130,18 +131,11 @@ void PerftestProgram::connect() {
     require(c.qp != nullptr, "ibv_create_qp");
     verbs::set_flow(c.qp, workload_.flow_);
 
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_INIT;
-    attr.port_num = 1;
-    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-    const int e = ibv_modify_qp(c.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    QpTransition start = to_init();
+    const int e = ibv_modify_qp(c.qp, &start.attr, start.mask);
     if (e != 0) failed("ibv_modify_qp to INIT", e);
     if (config_.is_send()) post_receives(c, config_.rx_depth);
-    c.mine = {c.qp->qp_num,
-              (c.qp->qp_num * 0x9E37U + (client_ ? 1U : 2U)) & 0xFFFFFF,
-              mr_->rkey,
-              reinterpret_cast<std::uint64_t>(buffer_),
-              {}};
+    c.mine = {c.qp->qp_num, first_psn(c.qp->qp_num, client_), mr_->rkey, reinterpret_cast<std::uint64_t>(buffer_), {}};
     std::memcpy(c.mine.gid, gid.raw, sizeof c.mine.gid);
     meet(("qp" + std::to_string(q)).c_str(), &c.mine, &c.peer, sizeof c.mine);
     modify_to_rts(c);
@@ -149,33 +143,9 @@ void PerftestProgram::connect() {
 }
 
 void PerftestProgram::modify_to_rts(Connection& c) {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = static_cast<ibv_mtu>(__builtin_ctz(config_.mtu) - 7);
-  attr.dest_qp_num = c.peer.qpn;
-  attr.rq_psn = c.peer.psn;
-  attr.max_dest_rd_atomic = static_cast<std::uint8_t>(config_.max_rd_atomic);
-  attr.min_rnr_timer = static_cast<std::uint8_t>(config_.min_rnr_timer);
-  attr.ah_attr.is_global = 1;
-  std::memcpy(attr.ah_attr.grh.dgid.raw, c.peer.gid, sizeof c.peer.gid);
-  attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(config_.gid_index);
-  attr.ah_attr.grh.hop_limit = 64;
-  attr.ah_attr.port_num = 1;
-  int e = ibv_modify_qp(c.qp, &attr,
-                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                            IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-  if (e != 0) failed("ibv_modify_qp to RTR", e);
-  attr = {};
-  attr.qp_state = IBV_QPS_RTS;
-  attr.timeout = static_cast<std::uint8_t>(config_.qp_timeout);
-  attr.retry_cnt = static_cast<std::uint8_t>(config_.retry_cnt);
-  attr.rnr_retry = static_cast<std::uint8_t>(config_.rnr_retry);
-  attr.sq_psn = c.mine.psn;
-  attr.max_rd_atomic = static_cast<std::uint8_t>(config_.max_rd_atomic);
-  e = ibv_modify_qp(
-      c.qp, &attr,
-      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-  if (e != 0) failed("ibv_modify_qp to RTS", e);
+  QpTransition rtr = to_rtr(config_, c.peer), rts = to_rts(config_, c.mine.psn);
+  if (const int e = ibv_modify_qp(c.qp, &rtr.attr, rtr.mask)) failed("ibv_modify_qp to RTR", e);
+  if (const int e = ibv_modify_qp(c.qp, &rts.attr, rts.mask)) failed("ibv_modify_qp to RTS", e);
 }
 
 void PerftestProgram::close() {
