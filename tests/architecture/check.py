@@ -136,6 +136,10 @@ def check_coroutines(root):
             for match in SHORT_CIRCUIT.finditer(read(root, path)):
                 number = read(root, path).count("\n", 0, match.end()) + 1
                 yield f"{path}:{number}: co_await behind && or ||; use a nested if"
+            # A sanitizer build checks the pointer once more after the flow resumes, and has lost it by then.
+            for match in re.finditer(r"co_await\s+[\w.]+->", read(root, path)):
+                number = read(root, path).count("\n", 0, match.end()) + 1
+                yield f"{path}:{number}: co_await of what a pointer's -> leads to; bind it to a reference first"
 
 
 def check_sizes(root):

@@ -77,6 +77,8 @@ class Tree(unittest.TestCase):
         self.assertEqual(self.found("coroutines"), [])
         self.write("sim/b.cpp", "\nif (a &&\n    !co_await b()) {}\nbool c = d || (co_await e());\n")
         self.assertEqual([v.split(": ")[0] for v in self.found("coroutines")], ["sim/b.cpp:3", "sim/b.cpp:4"])
+        self.write("sim/b.cpp", "auto& d = a.b->done;\nco_await d;\nco_await a.b->done;\n")
+        self.assertEqual([v.split(": ")[0] for v in self.found("coroutines")], ["sim/b.cpp:3"])
 
     def test_sizes(self):
         self.write("sim/a.cpp", "\n" * check.MAX_LINES)

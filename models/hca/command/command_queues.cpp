@@ -220,25 +220,30 @@ CommandUnit::Status CommandUnit::query_cq(Command& c) {
   return prm::kCmdOk;
 }
 
+// The CQ stays where it is until the CQE that ends its old buffer is written, so nothing destroys it meanwhile.
+sim::Task<CommandUnit::Status> CommandUnit::resize_cq(Command& c, Cq& cq) {
+  const std::byte* cqc = c.in.data() + prm::kCqcOffset;
+  const std::uint32_t log_size = prm::get(cqc, prm::kCqcLogSize);
+  if (cq.resize != nullptr || cq.overflow) co_return prm::kCmdBadResState;
+  auto resize = std::make_unique<CqResize>();
+  resize->log_size = log_size;
+  resize->buffer.log_page = prm::get(cqc, prm::kCqcLogPageSize) + memory::kPageShift;
+  resize->buffer.offset = prm::get(cqc, prm::kCqcPageOffset) * 64;
+  if (log_size > device_.config.caps.log_max_cq_sz || !read_cq_pages(c, cq, log_size, resize->buffer))
+    co_return prm::kCmdBadParam;
+  cq.resize = std::move(resize);
+  completions_.begin_resize(cq);
+  sim::Completion<bool>& moved = cq.resize->done;
+  const bool done = co_await moved;
+  cq.resize.reset();
+  co_return done ? prm::kCmdOk : prm::kCmdBadParam;
+}
+
 sim::Task<CommandUnit::Status> CommandUnit::modify_cq(Command& c) {
   Cq* cq = device_.cqs.find(object(c));
   if (cq == nullptr) co_return prm::kCmdBadRes;
   const std::byte* cqc = c.in.data() + prm::kCqcOffset;
-  if (prm::get(c.in.data(), prm::kInOpMod) == prm::kModifyCqResize) {
-    const std::uint32_t log_size = prm::get(cqc, prm::kCqcLogSize);
-    if (cq->resize != nullptr || cq->overflow) co_return prm::kCmdBadResState;
-    auto resize = std::make_unique<CqResize>();
-    resize->log_size = log_size;
-    resize->buffer.log_page = prm::get(cqc, prm::kCqcLogPageSize) + memory::kPageShift;
-    resize->buffer.offset = prm::get(cqc, prm::kCqcPageOffset) * 64;
-    if (log_size > device_.config.caps.log_max_cq_sz || !read_cq_pages(c, *cq, log_size, resize->buffer))
-      co_return prm::kCmdBadParam;
-    cq->resize = std::move(resize);
-    completions_.begin_resize(*cq);
-    const bool done = co_await cq->resize->done;
-    cq->resize.reset();
-    co_return done ? prm::kCmdOk : prm::kCmdBadParam;
-  }
+  if (prm::get(c.in.data(), prm::kInOpMod) == prm::kModifyCqResize) co_return co_await resize_cq(c, *cq);
   const std::uint32_t fields = prm::get(c.in.data(), prm::kModifyCqSelect);
   if ((fields & ~(prm::kModifyCqPeriod | prm::kModifyCqCount)) != 0) co_return prm::kCmdBadParam;
   if ((fields & prm::kModifyCqPeriod) != 0)

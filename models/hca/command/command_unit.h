@@ -64,6 +64,7 @@ class CommandUnit {
   sim::Task<Status> destroy_cq(Command& c);
   Status query_cq(Command& c);
   sim::Task<Status> modify_cq(Command& c);
+  sim::Task<Status> resize_cq(Command& c, Cq& cq);
   // Shared receive queues and XRC domains (command_srq.cpp)
   Status create_srq(Command& c, bool xrc);
   sim::Task<Status> destroy_srq(Command& c, bool xrc);
