@@ -2,7 +2,9 @@
 #include "experiment/trace_output.h"
 
 #include "sim/trace/cols_sink.h"
+#include "sim/trace/pcapng_sink.h"
 #include "sim/trace/perfetto_sink.h"
+#include "sim/trace/vcd_sink.h"
 
 namespace experiment {
 
@@ -12,6 +14,10 @@ const std::vector<TraceFormat>& trace_formats() {
        [](const std::filesystem::path& p) { return sim::trace::make_cols_sink(p); }},
       {"perfetto", "trace.perfetto.json", "Chrome trace for ui.perfetto.dev",
        [](const std::filesystem::path& p) { return sim::trace::make_perfetto_sink(p); }},
+      {"vcd", "trace.vcd", "value change dump for GTKWave and Surfer, with trace.gtkw",
+       [](const std::filesystem::path& p) { return sim::trace::make_vcd_sink(p); }},
+      {"pcap", "trace.pcapng", "frames on the wires for Wireshark, nanoseconds",
+       [](const std::filesystem::path& p) { return sim::trace::make_pcapng_sink(p); }},
   };
   return formats;
 }

@@ -187,7 +187,9 @@ void Link::trace_frame(const Packet& packet, Picos t, bool transmit) {
   const std::uint32_t length = packet.frame_length();
   if (frame_.size() < length) frame_.resize(length);
   packet.write_to(frame_);
-  (transmit ? wire_trace_ : rx_trace_).packet(points::frame, packet.cause.msg, t, transmit, {frame_.data(), length});
+  const std::uint64_t frame = std::uint64_t{wire_trace_.track()} << 32 | packet.serial;
+  (transmit ? wire_trace_ : rx_trace_)
+      .packet(points::frame, packet.cause.msg, t, context_.now(), transmit, frame, {frame_.data(), length});
 }
 
 }  // namespace fabric

@@ -95,8 +95,10 @@ struct PacketRecord {
   const Point* point;
   std::uint32_t track;
   MsgId msg;
-  Picos t;
+  Picos t;                           ///< first bit at the sender's port, last bit at the receiver's
+  Picos now;                         ///< when it is recorded: no later record is about an earlier time
   bool transmit;                     ///< at the sender's port, else at the receiver's
+  std::uint64_t frame;               ///< the same at both ports
   std::span<const std::byte> bytes;  ///< whole frame from the Ethernet header on; valid during the call
 };
 
@@ -192,11 +194,14 @@ class Source {
       return;
     tracer_->emit(State{&p, track_, t, value});
   }
-  void packet(const Point& p, MsgId msg, Picos t, bool transmit, std::span<const std::byte> bytes) {
+  void packet(const Point& p, MsgId msg, Picos t, Picos now, bool transmit, std::uint64_t frame,
+              std::span<const std::byte> bytes) {
     if (!tracer_->on(p.category)) [[likely]]
       return;
-    tracer_->emit(PacketRecord{&p, track_, msg, t, transmit, bytes});
+    tracer_->emit(PacketRecord{&p, track_, msg, t, now, transmit, frame, bytes});
   }
+  /// Number of the track, unique in the simulation.
+  std::uint32_t track() const { return track_; }
 
  private:
   Tracer* tracer_;
