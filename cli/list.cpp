@@ -46,7 +46,7 @@ void list_library(const std::vector<sys::LibraryEntry>& entries) {
 void list_trace_points() {
   std::vector<std::vector<std::string>> rows;
   for (const auto& p : experiment::trace_points())
-    rows.push_back({p.category, p.name, p.kind, p.arguments, p.declared_in});
+    rows.push_back({p.category, p.name, p.kind, p.arguments, p.mark, p.declared_in});
   print_columns(rows);
 }
 

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/trace_options.h"
 #include "experiment/run.h"
 #include "experiment/scenario.h"
 #include "experiment/table.h"
@@ -22,12 +23,6 @@ namespace po = boost::program_options;
 namespace fs = std::filesystem;
 namespace {
 
-std::string known_trace_formats() {
-  std::string out;
-  for (const auto& f : experiment::trace_formats()) out += (out.empty() ? "" : ", ") + std::string(f.name);
-  return out;
-}
-
 Options run_options() {
   Options o("rdmasim run FILE [OPTIONS]", "Runs a scenario and reports its result.", "FILE, the scenario", 1);
   o.add()("set", po::value<std::vector<std::string>>()->value_name("PATH=VALUE"),
@@ -36,8 +31,7 @@ Options run_options() {
   o.add()("out", po::value<std::string>()->value_name("DIR"), "write result.json and traces there");
   o.add()("format", po::value<std::string>()->default_value("table")->value_name("table|json"),
           "form of the report on standard output");
-  o.add()("trace", po::value<std::string>()->value_name("LIST"),
-          ("trace formats, comma separated: " + known_trace_formats()).c_str());
+  add_trace_options(o);
   o.add()("engine", po::value<std::string>()->default_value("run_ahead")->value_name("run_ahead|tick"),
           "relation to SystemC's clock; both give the same result");
   o.add()("resources", "print the live RDMA objects at the end, as rdma resource show does");
@@ -81,25 +75,6 @@ sys::Overrides overrides_of(const Options& o) {
       throw UsageError("--seed: expected an integer from 0 to 18446744073709551615, got \"" + text + "\"");
     out.sets.push_back("seed=" + text);
   }
-  return out;
-}
-
-std::vector<const experiment::TraceFormat*> traces_of(const Options& o) {
-  std::vector<const experiment::TraceFormat*> out;
-  if (!o.has("trace")) return out;
-  std::vector<std::string> known;
-  for (const auto& f : experiment::trace_formats()) known.emplace_back(f.name);
-  std::string rest = o.get<std::string>("trace");
-  for (bool more = true; more;) {
-    const std::size_t comma = rest.find(',');
-    const std::string name = rest.substr(0, comma);
-    more = comma != std::string::npos;
-    if (more) rest.erase(0, comma + 1);
-    const auto f = std::ranges::find_if(experiment::trace_formats(), [&](const auto& t) { return t.name == name; });
-    if (f == experiment::trace_formats().end()) throw UsageError(choose("--trace: unknown format", name, known));
-    if (std::ranges::find(out, &*f) == out.end()) out.push_back(&*f);
-  }
-  if (!o.has("out")) throw UsageError("--trace needs --out DIR, the directory for the trace files");
   return out;
 }
 
@@ -147,9 +122,9 @@ int run_command(const Arguments& arguments) {
   set_log_level(o);
   const bool json = wants_json(o), quiet = o.has("quiet");
   const sim::EngineMode mode = engine_mode(o);
-  const auto traces = traces_of(o);
   const auto listing_times = resource_times(o);
   const experiment::Scenario scenario = experiment::load_scenario(file, overrides_of(o));
+  const experiment::TraceOptions traces = trace_options(o, scenario.host_names());
   const fs::path out = o.has("out") ? o.get<std::string>("out") : "";
   if (o.has("out")) prepare_output(out);
 
@@ -158,14 +133,15 @@ int run_command(const Arguments& arguments) {
   options.mode = mode;
   options.progress = !quiet && isatty(STDERR_FILENO) != 0;
   options.resources_at = listing_times;
-  for (const auto* t : traces) options.sinks.push_back(t->make(out / t->file));
+  options.sinks = experiment::make_sinks(traces, out);
+  options.trace_categories = traces.categories;
   const experiment::Result result = experiment::run(std::move(options), experiment::machine_factory(scenario));
 
   const std::string text = experiment::to_json(result).dump() + "\n";
   if (o.has("out")) {
     write_file(out / "result.json", text);
     spdlog::info("wrote {}", (out / "result.json").string());
-    for (const auto* t : traces) spdlog::info("wrote {}", (out / t->file).string());
+    for (const auto* t : traces.formats) spdlog::info("wrote {}", experiment::trace_file(*t, traces, out).string());
   }
   if (!quiet) std::cout << (json ? text : experiment::to_table(result));
   if (!quiet && !json) print_resources(result, o.has("resources"));

@@ -193,7 +193,8 @@ Result run(RunOptions options, const MachineFactory& factory) {
   JourneyTee tee(recorder, traced ? &context.tracer : nullptr);
   context.journeys.set_sink(&tee);
   if (traced)
-    context.tracer.open({options.scenario, options.version, options.seed, machine->hosts(), options.config_json});
+    context.tracer.open({options.scenario, options.version, options.seed, machine->hosts(), options.config_json},
+                        options.trace_categories);
   UtilisationWindow window;
   machine->on_measurement([&] { window.begin(context); });
   recorder.notify_at(machine->expected_messages(), [&] { window.end(context); });

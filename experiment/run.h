@@ -55,6 +55,7 @@ struct RunOptions {
   sim::Picos stall_limit{0};  ///< see sys::RunConfig; 0 = none
   std::string config_json;    ///< effective configuration, for the traces
   std::vector<std::unique_ptr<sim::trace::Sink>> sinks;
+  std::uint32_t trace_categories = ~0U;  ///< mask over sim::trace::Category
   std::vector<sys::ExpectationConfig> expectations;
   std::vector<sim::Picos> resources_at;  ///< when to list the live objects during the run
   bool progress = false;                 ///< a progress bar on stderr once a second

@@ -70,6 +70,12 @@ void check_explore(const Scenario& s, sim::ConfigErrors& errors) {
 
 }  // namespace
 
+std::vector<std::string> Scenario::host_names() const {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < config.hosts.size(); ++i) out.push_back(config.host_name(i));
+  return out;
+}
+
 Scenario load_scenario(const std::filesystem::path& file, const sys::Overrides& overrides) {
   sim::ConfigErrors errors;
   Scenario s;

@@ -18,6 +18,7 @@ struct Scenario {
   sys::ScenarioDocument document;
   /// Name used in results: the file name without its extension.
   std::string name() const { return document.file.stem().string(); }
+  std::vector<std::string> host_names() const;
 };
 
 /// Loads and checks `file`. Throws sim::ConfigFailure with every mistake.

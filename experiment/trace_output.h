@@ -1,27 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trace formats that `--trace` knows.
+// The trace formats that `--trace` knows, and the sinks of a run.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "sim/trace/filter.h"
 #include "sim/trace/trace.h"
 
 namespace experiment {
+
+struct TraceOptions;
 
 struct TraceFormat {
   const char* name;  ///< as in --trace
   const char* file;  ///< name of the file in the output directory
   const char* what;
-  std::unique_ptr<sim::trace::Sink> (*make)(const std::filesystem::path& file);
+  std::unique_ptr<sim::trace::Sink> (*make)(const std::filesystem::path& file, const TraceOptions& options);
 };
 const std::vector<TraceFormat>& trace_formats();
+
+/// What is recorded, and how.
+struct TraceOptions {
+  std::vector<const TraceFormat*> formats;  ///< none: no trace
+  bool compress = false;                    ///< gzip; adds .gz to the file names
+  std::uint32_t pcap_snaplen = 0;           ///< bytes of a frame that are kept; 0 = all
+  std::uint32_t categories = ~0U;           ///< mask over sim::trace::Category
+  sim::trace::Filter filter;
+  sim::Picos last{0};  ///< only this much before the first error, or before the end; 0 = everything
+};
+/// Path of a format's file in `directory`.
+std::filesystem::path trace_file(const TraceFormat& format, const TraceOptions& options,
+                                 const std::filesystem::path& directory);
+/// Creates the files. Throws std::runtime_error naming the one that cannot be made.
+std::vector<std::unique_ptr<sim::trace::Sink>> make_sinks(const TraceOptions& options,
+                                                          const std::filesystem::path& directory);
 
 /// One line of `rdmasim list trace-points`.
 struct TracePointInfo {
   const char *name, *category, *kind, *arguments, *declared_in;
+  const char* mark;  ///< "warning" or "error" when the record tells of trouble, else empty
 };
 /// Every trace point that the sources declare, by category and name.
 const std::vector<TracePointInfo>& trace_points();

@@ -13,8 +13,8 @@
 int main(int argc, char** argv) {
   const std::regex declaration(R"re(constexpr\s+[\w:]*Point\s+\w+\s*\{)re");
   const std::regex point(
-      R"re(constexpr\s+[\w:]*Point\s+\w+\s*\{\s*"([^"]+)"\s*,\s*[\w:]*Category::(\w+)\s*,\s*[\w:]*Kind::(\w+)\s*(?:,\s*\{([^}]*)\}\s*)?\})re");
-  std::vector<std::tuple<std::string, std::string, std::string, std::string, std::string>> rows;
+      R"re(constexpr\s+[\w:]*Point\s+\w+\s*\{\s*"([^"]+)"\s*,\s*[\w:]*Category::(\w+)\s*,\s*[\w:]*Kind::(\w+)\s*(?:,\s*\{([^}]*)\}\s*)?(?:,\s*[\w:]*Mark::(\w+)\s*(?:,\s*\d\s*)?)?\})re");
+  std::vector<std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>> rows;
   if (argc < 2) return 2;
   const std::string root = std::string(argv[1]) + "/";
   for (int i = 2; i < argc; ++i) {
@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
     for (auto it = std::sregex_iterator(text.begin(), text.end(), point); it != end; ++it, ++read) {
       std::string arguments = (*it)[4];
       std::erase(arguments, '"');
-      rows.emplace_back((*it)[2], (*it)[1], (*it)[3], arguments, argv[i]);
+      rows.emplace_back((*it)[2], (*it)[1], (*it)[3], arguments, argv[i], (*it)[5]);
     }
     if (!file || read != declared) {
       std::fprintf(stderr, "%s%s: read %td of %td trace points\n", root.c_str(), argv[i], read, declared);
@@ -36,8 +36,8 @@ int main(int argc, char** argv) {
     }
   }
   std::ranges::sort(rows);
-  for (const auto& [category, name, kind, arguments, file] : rows)
-    std::printf("{\"%s\", \"%s\", \"%s\", \"%s\", \"%s\"},\n", name.c_str(), category.c_str(), kind.c_str(),
-                arguments.c_str(), file.c_str());
+  for (const auto& [category, name, kind, arguments, file, mark] : rows)
+    std::printf("{\"%s\", \"%s\", \"%s\", \"%s\", \"%s\", \"%s\"},\n", name.c_str(), category.c_str(), kind.c_str(),
+                arguments.c_str(), file.c_str(), mark.c_str());
   return 0;
 }

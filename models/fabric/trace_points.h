@@ -8,6 +8,7 @@ namespace fabric::points {
 
 using sim::trace::Category;
 using sim::trace::Kind;
+using sim::trace::Mark;
 using sim::trace::Point;
 
 /// From the hand-over to a link, over the first bit on the wire, to the last bit at the far end.
@@ -19,10 +20,14 @@ inline constexpr Point queue{"fabric.queue", Category::fabric, Kind::level, {"by
 /// The link goes down or comes up.
 inline constexpr Point link{"fabric.link", Category::fabric, Kind::instant, {"up"}};
 /// An impairment at work; `time` is the extra delay in picoseconds.
-inline constexpr Point drop{"fabric.drop", Category::fabric, Kind::instant, {"qpn", "psn", "opcode"}};
-inline constexpr Point corrupt{"fabric.corrupt", Category::fabric, Kind::instant, {"qpn", "psn", "opcode", "bit"}};
-inline constexpr Point duplicate{"fabric.duplicate", Category::fabric, Kind::instant, {"qpn", "psn", "opcode"}};
-inline constexpr Point delay{"fabric.delay", Category::fabric, Kind::instant, {"qpn", "psn", "opcode", "time"}};
-inline constexpr Point reorder{"fabric.reorder", Category::fabric, Kind::instant, {"qpn", "psn", "opcode", "time"}};
+inline constexpr Point drop{"fabric.drop", Category::fabric, Kind::instant, {"qpn", "psn", "opcode"}, Mark::warning};
+inline constexpr Point corrupt{
+    "fabric.corrupt", Category::fabric, Kind::instant, {"qpn", "psn", "opcode", "bit"}, Mark::warning};
+inline constexpr Point duplicate{
+    "fabric.duplicate", Category::fabric, Kind::instant, {"qpn", "psn", "opcode"}, Mark::warning};
+inline constexpr Point delay{
+    "fabric.delay", Category::fabric, Kind::instant, {"qpn", "psn", "opcode", "time"}, Mark::warning};
+inline constexpr Point reorder{
+    "fabric.reorder", Category::fabric, Kind::instant, {"qpn", "psn", "opcode", "time"}, Mark::warning};
 
 }  // namespace fabric::points

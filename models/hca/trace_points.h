@@ -8,6 +8,7 @@ namespace hca::points {
 
 using sim::trace::Category;
 using sim::trace::Kind;
+using sim::trace::Mark;
 using sim::trace::Point;
 
 inline constexpr Point doorbell{"hca.doorbell", Category::hca, Kind::instant, {"qpn", "producer", "blueflame"}};
@@ -24,16 +25,18 @@ inline constexpr Point atomic{"hca.atomic", Category::hca, Kind::span, {"address
 inline constexpr Point dma_read{"hca.dma_read", Category::hca, Kind::span, {}};
 inline constexpr Point tx{"hca.tx", Category::hca, Kind::span, {"qpn", "psn", "opcode", "bytes"}};
 inline constexpr Point rx{"hca.rx", Category::hca, Kind::span, {"qpn", "psn", "opcode", "bytes"}};
-inline constexpr Point rx_drop{"hca.rx_drop", Category::hca, Kind::instant, {"reason", "qpn", "psn"}};
-inline constexpr Point nak{"hca.nak", Category::hca, Kind::instant, {"qpn", "psn", "syndrome"}};
-inline constexpr Point rnr_nak{"hca.rnr_nak", Category::hca, Kind::instant, {"qpn", "psn", "timer"}};
-inline constexpr Point rnr_wait{"hca.rnr_wait", Category::hca, Kind::span, {"qpn", "psn", "timer"}};
-inline constexpr Point retransmit{"hca.retransmit", Category::hca, Kind::instant, {"qpn", "psn", "cause"}};
-inline constexpr Point cqe{"hca.cqe", Category::hca, Kind::span, {"cqn", "qpn", "opcode", "syndrome"}};
+inline constexpr Point rx_drop{"hca.rx_drop", Category::hca, Kind::instant, {"reason", "qpn", "psn"}, Mark::warning};
+inline constexpr Point nak{"hca.nak", Category::hca, Kind::instant, {"qpn", "psn", "syndrome"}, Mark::warning};
+inline constexpr Point rnr_nak{"hca.rnr_nak", Category::hca, Kind::instant, {"qpn", "psn", "timer"}, Mark::warning};
+inline constexpr Point rnr_wait{"hca.rnr_wait", Category::hca, Kind::span, {"qpn", "psn", "timer"}, Mark::warning};
+inline constexpr Point retransmit{
+    "hca.retransmit", Category::hca, Kind::instant, {"qpn", "psn", "cause"}, Mark::warning};
+inline constexpr Point cqe{"hca.cqe", Category::hca, Kind::span, {"cqn", "qpn", "opcode", "syndrome"}, Mark::error, 3};
 inline constexpr Point eqe{"hca.eqe", Category::hca, Kind::span, {"eqn", "type", "object"}};
-inline constexpr Point cq_overrun{"hca.cq_overrun", Category::hca, Kind::instant, {"cqn", "producer", "ci"}};
+inline constexpr Point cq_overrun{
+    "hca.cq_overrun", Category::hca, Kind::instant, {"cqn", "producer", "ci"}, Mark::error};
 inline constexpr Point eq_overflow{
-    "hca.eq_overflow", Category::hca, Kind::instant, {"eqn", "producer", "ci", "object"}};
+    "hca.eq_overflow", Category::hca, Kind::instant, {"eqn", "producer", "ci", "object"}, Mark::error};
 inline constexpr Point command{"hca.command", Category::hca, Kind::span, {"opcode", "status", "slot"}};
 inline constexpr Point qp_state{"hca.qp_state", Category::hca, Kind::instant, {"qpn", "state"}};
 inline constexpr Point sq_depth{"hca.sq_depth", Category::hca, Kind::level, {"wqes"}};

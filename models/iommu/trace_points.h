@@ -15,7 +15,8 @@ inline constexpr Point kWalk{"iommu.walk", Category::iommu, Kind::span, {"iova",
 /// A request waited for the walk that an earlier one had begun for the same page.
 inline constexpr Point kMerged{"iommu.walk_shared", Category::iommu, Kind::span, {"iova", "phys"}};
 /// A request was refused; `reason` is a FaultReason.
-inline constexpr Point kFault{"iommu.fault", Category::iommu, Kind::instant, {"iova", "write", "reason"}};
+inline constexpr Point kFault{
+    "iommu.fault", Category::iommu, Kind::instant, {"iova", "write", "reason"}, sim::trace::Mark::error};
 /// Invalidation: asked for, begun, complete (in-flight requests drained).
 inline constexpr Point kInvalidate{"iommu.invalidate", Category::iommu, Kind::span, {"iova", "pages"}};
 

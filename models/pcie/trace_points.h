@@ -25,7 +25,7 @@ inline constexpr Point kDmaRead{"pcie.dma_read", Category::pcie, Kind::span, {"t
 inline constexpr Point kDmaWrite{"pcie.dma_write", Category::pcie, Kind::span, {"length", "iova", "phys"}};
 /// A DMA access that was refused: status is that of the completion (0 for a dropped write).
 inline constexpr Point kDmaFault{
-    "pcie.dma_fault", Category::pcie, Kind::instant, {"type", "length", "address", "status"}};
+    "pcie.dma_fault", Category::pcie, Kind::instant, {"type", "length", "address", "status"}, sim::trace::Mark::error};
 /// The root complex hands an interrupt message to the CPU side.
 inline constexpr Point kInterrupt{"pcie.interrupt", Category::pcie, Kind::instant, {"address", "data"}};
 /// The endpoint sends an MSI-X message, or (masked) sets the pending bit.

@@ -139,7 +139,10 @@ class ColsSink final : public Sink {
       if (i != 0) out_ << ',';
       out_.quoted(p->args[i]);
     }
-    out_ << "]}\n";
+    out_ << ']';
+    if (p->mark != Mark::none) out_ << R"(,"mark":)" << (p->mark == Mark::error ? R"("error")" : R"("warning")");
+    if (p->mark_if >= 0) out_ << R"(,"mark_if":)" << static_cast<int>(p->mark_if);
+    out_ << "}\n";
     return last_id_;
   }
 

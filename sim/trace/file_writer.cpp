@@ -4,19 +4,36 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <zlib.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 namespace sim::trace {
 
+struct FileWriter::Gzip {
+  Gzip() {
+    constexpr int kGzipHeader = 16 + 15, kMemory = 8;
+    if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzipHeader, kMemory, Z_DEFAULT_STRATEGY) != Z_OK)
+      throw std::bad_alloc();
+  }
+  Gzip(const Gzip&) = delete;
+  Gzip& operator=(const Gzip&) = delete;
+  ~Gzip() { deflateEnd(&stream); }
+  z_stream stream{};
+  std::array<char, 1 << 16> out;
+};
+
 FileWriter::FileWriter(const std::filesystem::path& path)
     : path_(path), buffer_(std::make_unique_for_overwrite<char[]>(kCapacity)) {
   fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd_ < 0) fail("cannot create");
+  if (path.extension() == ".gz") gzip_ = std::make_unique<Gzip>();
 }
 
 FileWriter::~FileWriter() {
@@ -30,14 +47,31 @@ void FileWriter::fail(const char* what) {
   throw std::runtime_error(std::string(what) + " trace file " + path_.string() + ": " + std::strerror(error));
 }
 
-void FileWriter::flush() {
-  for (std::size_t done = 0; done < used_;) {
+void FileWriter::write(const char* data, std::size_t n) {
+  for (std::size_t done = 0; done < n;) {
     if (fd_ < 0) break;
-    const ssize_t n = ::write(fd_, buffer_.get() + done, used_ - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("cannot write");
-    done += static_cast<std::size_t>(n);
+    const ssize_t written = ::write(fd_, data + done, n - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("cannot write");
+    done += static_cast<std::size_t>(written);
   }
+}
+
+void FileWriter::compress(bool last) {
+  z_stream& z = gzip_->stream;
+  z.next_in = reinterpret_cast<Bytef*>(buffer_.get());
+  z.avail_in = static_cast<uInt>(used_);
+  do {
+    z.next_out = reinterpret_cast<Bytef*>(gzip_->out.data());
+    z.avail_out = static_cast<uInt>(gzip_->out.size());
+    deflate(&z, last ? Z_FINISH : Z_NO_FLUSH);
+    write(gzip_->out.data(), gzip_->out.size() - z.avail_out);
+  } while (z.avail_out == 0);
+}
+
+void FileWriter::flush() {
+  if (gzip_) compress(false);
+  else write(buffer_.get(), used_);
   used_ = 0;
 }
 
@@ -85,6 +119,7 @@ FileWriter& FileWriter::compact(std::string_view json) {
 void FileWriter::close() {
   if (fd_ < 0) return;
   flush();
+  if (gzip_) compress(true);
   if (::close(std::exchange(fd_, -1)) != 0) fail("cannot write");
 }
 

@@ -11,7 +11,7 @@
 
 namespace sim::trace {
 
-/// Creates or truncates a file and writes to it through one fixed buffer. Every failure throws std::runtime_error naming the
+/// Creates or truncates a file and writes to it through one fixed buffer, compressed by gzip if the path ends in ".gz". Every failure throws std::runtime_error naming the
 /// path; after that nothing more is written.
 class FileWriter {
  public:
@@ -57,12 +57,16 @@ class FileWriter {
   }
   FileWriter& long_text(std::string_view text);
   void flush();
+  void compress(bool last);
+  void write(const char* data, std::size_t n);
   [[noreturn]] void fail(const char* what);
 
   std::filesystem::path path_;
   int fd_ = -1;
   std::size_t used_ = 0;
   std::unique_ptr<char[]> buffer_;
+  struct Gzip;
+  std::unique_ptr<Gzip> gzip_;  ///< null: plain
 };
 
 }  // namespace sim::trace

@@ -35,6 +35,13 @@ enum class Kind : std::uint8_t {
   packet,   ///< bytes on a wire
 };
 
+/// Whether a record tells of trouble.
+enum class Mark : std::uint8_t {
+  none,
+  warning,  ///< costs time: a loss, a retry, a stall
+  error,    ///< somebody's work failed
+};
+
 /// A trace point. Declared once as an inline constexpr object in <library>/trace_points.h; identity is its address.
 /// `args` name the numbers that each emission carries, nullptr-terminated when fewer than four.
 struct Point {
@@ -42,6 +49,11 @@ struct Point {
   Category category;
   Kind kind;
   std::array<const char*, 4> args{};
+  Mark mark = Mark::none;
+  std::int8_t mark_if = -1;  ///< number of the argument that is not zero when the mark holds; -1: always
+  bool marked(const std::array<std::uint64_t, 4>& values) const {
+    return mark != Mark::none && (mark_if < 0 || values[static_cast<std::size_t>(mark_if)] != 0);
+  }
 };
 
 /// Why something happens: the message it serves and the span that caused it (0 = unknown). Rides on TLPs and packets.

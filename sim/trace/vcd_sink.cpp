@@ -71,6 +71,13 @@ std::vector<std::string> parts_of(const std::string& path) {
   return out;
 }
 
+// Text of a comment: one line, no keywords.
+std::string plain(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == '$') c = ' ';
+  return text;
+}
+
 std::string binary(std::int64_t v) {
   if (v == 0) return "0";
   std::string out;
@@ -199,8 +206,8 @@ class VcdSink final : public Sink {
   }
 
   void write_declarations() {
-    out_ << "$version rdmasim " << info_.version << " $end\n$comment scenario " << info_.scenario << ", seed "
-         << info_.seed << " $end\n$timescale 1 ps $end\n";
+    out_ << "$version rdmasim " << plain(info_.version) << " $end\n$comment scenario " << plain(info_.scenario)
+         << ", seed " << info_.seed << " $end\n$timescale 1 ps $end\n";
     std::map<std::vector<std::string>, std::vector<std::uint32_t>> scopes;
     for (std::uint32_t i = 0; i < variables_.size(); ++i)
       scopes[parts_of(lanes_[variables_[i].track].decl.path)].push_back(i);
@@ -248,6 +255,7 @@ class VcdSink final : public Sink {
   // One group per host and for the fabric; levels as analog steps, states and current spans as text.
   void write_save_file() const {
     std::filesystem::path path = path_;
+    if (path.extension() == ".gz") path.replace_extension();
     path.replace_extension(".gtkw");
     FileWriter save(path);
     save << "[dumpfile] ";

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// What filters and the ring let through.
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "made_up_run.h"
+#include "sim/trace/filter.h"
+#include "sim/trace/ring.h"
+
+namespace sim::trace {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr Point kFailure{"test.failure", Category::hca, Kind::instant, {"syndrome"}, Mark::error, 0};
+
+// Everything that arrives behind a filter.
+struct Seen {
+  std::vector<Span> spans;
+  std::vector<Instant> instants;
+  std::vector<Level> levels;
+  std::vector<State> states;
+  std::vector<MsgId> packets, messages;
+  std::set<std::int32_t> hosts;
+  bool closed = false;
+};
+struct SeenSink final : Sink {
+  explicit SeenSink(Seen& s) : seen(s) {}
+  void on(const Track& t) override { seen.hosts.insert(t.host); }
+  void on(const Span& s) override { seen.spans.push_back(s); }
+  void on(const Instant& i) override { seen.instants.push_back(i); }
+  void on(const Level& l) override { seen.levels.push_back(l); }
+  void on(const State& s) override { seen.states.push_back(s); }
+  void on(const PacketRecord& p) override {
+    EXPECT_EQ(p.bytes.size(), 70u);
+    seen.packets.push_back(p.msg);
+  }
+  void on(const Journey& j) override { seen.messages.push_back(j.id); }
+  void close(Picos) override { seen.closed = true; }
+  Seen& seen;
+};
+
+struct FilterTest : testing::Test {
+  std::vector<std::unique_ptr<Sink>> sink() {
+    std::vector<std::unique_ptr<Sink>> out;
+    out.push_back(std::make_unique<SeenSink>(seen));
+    return out;
+  }
+  void run(const Filter& f, int n) {
+    MadeUpRun r(make_filter(f, sink()));
+    r.messages(n);
+    r.close(n);
+    EXPECT_TRUE(seen.closed);
+  }
+  std::set<MsgId> messages_of_spans() const {
+    std::set<MsgId> out;
+    for (const Span& s : seen.spans) out.insert(s.msg);
+    return out;
+  }
+  Seen seen;
+};
+
+TEST_F(FilterTest, HostsKeepTheirTracks) {
+  Filter f;
+  f.hosts = {1};
+  run(f, 4);
+  EXPECT_THAT(seen.spans, IsEmpty());
+  EXPECT_THAT(seen.levels, IsEmpty());
+  EXPECT_EQ(seen.states.size(), 4u);
+  EXPECT_THAT(seen.hosts, ElementsAre(1));
+}
+
+TEST_F(FilterTest, MessagesAreKeptWhole) {
+  Filter f;
+  f.messages = {{2, 2}, {4, 5}};
+  run(f, 6);
+  EXPECT_THAT(seen.messages, ElementsAre(2, 4, 5));
+  EXPECT_THAT(messages_of_spans(), ElementsAre(2, 4, 5));
+  EXPECT_EQ(seen.spans.size(), 3u * 5);
+  EXPECT_THAT(seen.packets, ElementsAre(2, 4, 5));
+  EXPECT_EQ(seen.levels.size(), 6u) << "levels belong to no message";
+}
+
+TEST_F(FilterTest, AWindowKeepsWhatOverlapsItAndWhatHeldBefore) {
+  Filter f;
+  f.from = Picos{3 * 1'000'333LL};
+  f.to = f.from + 10_ps;
+  run(f, 9);
+  EXPECT_THAT(messages_of_spans(), testing::Contains(4));
+  EXPECT_THAT(messages_of_spans(), testing::Not(testing::Contains(5)));
+  ASSERT_EQ(seen.levels.size(), 2u);
+  EXPECT_EQ(seen.levels[0].t, f.from);
+  EXPECT_EQ(seen.levels[0].value, 2) << "the level when the window begins";
+  EXPECT_EQ(seen.levels[1].value, 3);
+}
+
+TEST_F(FilterTest, AQueuePairBringsTheEarlierRecordsOfItsMessages) {
+  Filter f;
+  f.qps = {{0, 9}};
+  MadeUpRun r(make_filter(f, sink()));
+  const auto message = [&](MsgId id, std::uint64_t qpn) {
+    r.dma->span(kSub, {id, 0}, 1_ps, 1_ps, 2_ps);  // before anybody names the queue pair
+    r.app->span(kWork, {id, 0}, 1_ps, 2_ps, 3_ps, qpn, 64);
+    Journey j;
+    j.id = id;
+    r.context.tracer.emit(j);
+  };
+  message(1, 9), message(2, 8);
+  r.app->instant(kBell, {}, 5_ps, 9);
+  r.app->instant(kBell, {}, 6_ps, 8);
+  r.close(0);
+  EXPECT_EQ(seen.spans.size(), 2u);
+  EXPECT_THAT(messages_of_spans(), ElementsAre(1));
+  EXPECT_THAT(seen.messages, ElementsAre(1));
+  EXPECT_EQ(seen.instants.size(), 1u);
+}
+
+TEST_F(FilterTest, TheQueuePairOfAnotherHostIsAnother) {
+  Filter f;
+  f.qps = {{1, 7}};
+  run(f, 3);
+  EXPECT_THAT(seen.spans, IsEmpty());
+  EXPECT_THAT(seen.messages, IsEmpty());
+}
+
+TEST_F(FilterTest, TheRingKeepsThePieceBeforeTheFirstError) {
+  MadeUpRun r(make_ring(2'500'000_ps, sink()));
+  r.messages(10);
+  r.app->instant(kFailure, {10, 0}, Picos{10 * 1'000'333LL}, 0);
+  EXPECT_THAT(seen.instants, IsEmpty()) << "a syndrome of zero is no error";
+  r.app->instant(kFailure, {10, 0}, Picos{10 * 1'000'333LL}, 5);
+  const std::size_t kept = seen.spans.size();
+  EXPECT_THAT(messages_of_spans(), testing::Contains(10));
+  EXPECT_THAT(messages_of_spans(), testing::Not(testing::Contains(2)));
+  const State& first = seen.states.front();
+  EXPECT_EQ(first.value, static_cast<std::uint64_t>(first.t.n) / 1'000'333 % 2) << "the state that held when it begins";
+  r.messages(5);
+  r.close(20);
+  EXPECT_EQ(seen.spans.size(), kept) << "nothing after the error";
+}
+
+TEST_F(FilterTest, TheRingGivesTheEndOfARunWithoutErrors) {
+  MadeUpRun r(make_ring(1'500'000_ps, sink()));
+  r.messages(100);
+  EXPECT_THAT(seen.spans, IsEmpty());
+  r.close(100);
+  EXPECT_THAT(messages_of_spans(), testing::Contains(100));
+  EXPECT_LE(messages_of_spans().size(), 6u);
+  EXPECT_TRUE(seen.closed);
+}
+
+}  // namespace
+}  // namespace sim::trace
