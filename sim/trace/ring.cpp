@@ -42,7 +42,10 @@ class RingSink final : public Sink {
     const Picos begin = extent(r).first;
     present_ = max(present_, begin);
     kept_.push_back(keep(r));
-    while (last_of(kept_.front()) + length_ < present_) forget();
+    while (last_of(kept_.front()) < begin_of_piece()) {
+      forget(kept_.front());
+      kept_.pop_front();
+    }
     if (trigger) release();
   }
   static Picos last_of(const KeptRecord& k) {
@@ -53,17 +56,21 @@ class RingSink final : public Sink {
         },
         k);
   }
-  void forget() {
-    if (const auto* l = std::get_if<Level>(&kept_.front())) levels_.insert_or_assign({l->track, l->point->name}, *l);
-    if (const auto* s = std::get_if<State>(&kept_.front())) states_.insert_or_assign({s->track, s->point->name}, *s);
-    kept_.pop_front();
+  Picos begin_of_piece() const { return max(present_ - length_, Picos{0}); }
+  // Of a record that is too old only the value that goes on to hold is of interest.
+  void forget(const KeptRecord& k) {
+    if (const auto* l = std::get_if<Level>(&k)) levels_.insert_or_assign({l->track, l->point->name}, *l);
+    if (const auto* s = std::get_if<State>(&k)) states_.insert_or_assign({s->track, s->point->name}, *s);
   }
   void release() {
     if (std::exchange(released_, true)) return;
-    const Picos from = max(present_ - length_, Picos{0});
+    const Picos from = begin_of_piece();
+    for (const KeptRecord& k : kept_)
+      if (last_of(k) < from) forget(k);  // it stood behind one that is not too old
     for (auto& [key, l] : levels_) emit_at(from, l);
     for (auto& [key, s] : states_) emit_at(from, s);
-    for (const KeptRecord& k : std::exchange(kept_, {})) out_.each([&](Sink& s) { pass_on(k, s); });
+    for (const KeptRecord& k : std::exchange(kept_, {}))
+      if (last_of(k) >= from) out_.each([&](Sink& s) { pass_on(k, s); });
   }
   template <class R>
   void emit_at(Picos t, R& r) {

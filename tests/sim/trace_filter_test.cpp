@@ -2,6 +2,7 @@
 // What filters and the ring let through.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <set>
 
 #include "made_up_run.h"
@@ -135,7 +136,8 @@ TEST_F(FilterTest, TheRingKeepsThePieceBeforeTheFirstError) {
   EXPECT_THAT(messages_of_spans(), testing::Contains(10));
   EXPECT_THAT(messages_of_spans(), testing::Not(testing::Contains(2)));
   const State& first = seen.states.front();
-  EXPECT_EQ(first.value, static_cast<std::uint64_t>(first.t.n) / 1'000'333 % 2) << "the state that held when it begins";
+  const std::uint64_t latest = std::min<std::uint64_t>(9, static_cast<std::uint64_t>(first.t.n) / 1'000'333);
+  EXPECT_EQ(first.value, latest % 2) << "the state that held when it begins";
   r.messages(5);
   r.close(20);
   EXPECT_EQ(seen.spans.size(), kept) << "nothing after the error";
