@@ -107,14 +107,25 @@ void read_window(const Options& o, trace::Filter& f) {
   constexpr const char* kExample = "a window such as 10us..20us, 10us.. or ..20us";
   const auto& text = o.get<std::string>("trace-window");
   const std::size_t dots = text.find("..");
-  if (dots == std::string::npos) throw UsageError(std::string("--trace-window: expected ") + kExample + ", got \"" + text + "\"");
+  if (dots == std::string::npos)
+    throw UsageError(std::string("--trace-window: expected ") + kExample + ", got \"" + text + "\"");
   if (dots != 0) f.from = time_of("--trace-window", text.substr(0, dots), kExample);
   if (dots + 2 != text.size()) f.to = time_of("--trace-window", text.substr(dots + 2), kExample);
   if (f.to < f.from) throw UsageError("--trace-window: \"" + text + "\" ends before it begins");
 }
 
-constexpr const char* kNeedTrace[] = {"trace-categories", "trace-hosts", "trace-qpn",      "trace-msg",
-                                      "trace-window",     "trace-last",  "trace-compress", "pcap-snaplen"};
+std::uint32_t bytes_of(const Options& o, const char* option, std::uint32_t otherwise) {
+  if (!o.has(option)) return otherwise;
+  const auto& text = o.get<std::string>(option);
+  const auto n = number(text);
+  if (!n || *n > 1'000'000)
+    throw UsageError(std::string("--") + option + ": expected bytes from 0 to 1000000, got \"" + text + "\"");
+  return static_cast<std::uint32_t>(*n);
+}
+
+constexpr const char* kNeedTrace[] = {"trace-categories", "trace-hosts",  "trace-qpn",
+                                      "trace-msg",        "trace-window", "trace-last",
+                                      "trace-compress",   "trace-bytes",  "pcap-snaplen"};
 
 }  // namespace
 
@@ -129,6 +140,8 @@ void add_trace_options(Options& o) {
   o.add()("trace-last", text("TIME"),
           "record only this much before the first error, or before the end if there is none");
   o.add()("trace-compress", "gzip the trace files");
+  o.add()("trace-bytes", text("BYTES"),
+          "keep this much of each WQE, CQE, EQE, TLP and frame in the native trace (default 80; 0 = none)");
   o.add()("pcap-snaplen", text("BYTES"), "keep at most this much of each frame; 0 = all (the default)");
 }
 
@@ -148,13 +161,8 @@ experiment::TraceOptions trace_options(const Options& o, const std::vector<std::
   for (const std::string& m : list_of(o, "trace-msg")) t.filter.messages.push_back(messages_of(m));
   read_window(o, t.filter);
   if (o.has("trace-last")) t.last = time_of("--trace-last", o.get<std::string>("trace-last"), "a time such as 50us");
-  if (o.has("pcap-snaplen")) {
-    const auto& text = o.get<std::string>("pcap-snaplen");
-    const auto n = number(text);
-    if (!n || *n > 1'000'000)
-      throw UsageError("--pcap-snaplen: expected bytes from 0 to 1000000, got \"" + text + "\"");
-    t.pcap_snaplen = static_cast<std::uint32_t>(*n);
-  }
+  t.bytes = bytes_of(o, "trace-bytes", 80);
+  t.pcap_snaplen = bytes_of(o, "pcap-snaplen", 0);
   return t;
 }
 

@@ -17,7 +17,7 @@ namespace trace = sim::trace;
 const std::vector<TraceFormat>& trace_formats() {
   static const std::vector<TraceFormat> formats{
       {"json", "trace.jsonl", "native trace: columns as JSON lines, exact picoseconds",
-       [](const fs::path& p, const TraceOptions&) { return trace::make_cols_sink(p); }},
+       [](const fs::path& p, const TraceOptions& o) { return trace::make_cols_sink(p, o.bytes); }},
       {"perfetto", "trace.perfetto.json", "Chrome trace for ui.perfetto.dev",
        [](const fs::path& p, const TraceOptions&) { return trace::make_perfetto_sink(p); }},
       {"vcd", "trace.vcd", "value change dump for GTKWave and Surfer, with trace.gtkw",

@@ -27,6 +27,7 @@ const std::vector<TraceFormat>& trace_formats();
 struct TraceOptions {
   std::vector<const TraceFormat*> formats;  ///< none: no trace
   bool compress = false;                    ///< gzip; adds .gz to the file names
+  std::uint32_t bytes = 0;                  ///< kept of each WQE, CQE, EQE, TLP and frame in the native trace
   std::uint32_t pcap_snaplen = 0;           ///< bytes of a frame that are kept; 0 = all
   std::uint32_t categories = ~0U;           ///< mask over sim::trace::Category
   sim::trace::Filter filter;

@@ -132,6 +132,7 @@ void RootComplex::complete(const Device& device, TlpPtr request) {
     piece->address = request->address;
     piece->length = n;
     piece->byte_offset = done;
+    piece->byte_count = remaining;
     piece->cause = request->cause;
     if (request->buffer) {
       piece->buffer = request->buffer;
@@ -149,6 +150,7 @@ void RootComplex::complete(const Device& device, TlpPtr request) {
   request->type = TlpType::CplD;
   request->byte_offset = done;
   request->length = remaining;
+  request->byte_count = remaining;
   request->last_completion = true;
   link.receive(std::move(request));
 }

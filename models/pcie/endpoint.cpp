@@ -110,6 +110,7 @@ void Endpoint::register_read(std::uint64_t offset, TlpPtr tlp) {
   const std::uint64_t value = register_value(offset, tlp->length);
   std::memcpy(tlp->inline_bytes.data(), &value, tlp->length);
   tlp->type = TlpType::CplD;
+  tlp->byte_count = tlp->length;
   tlp->last_completion = true;
   answer(std::move(tlp));
 }

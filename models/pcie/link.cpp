@@ -4,6 +4,7 @@
 // link power states, individual DLLPs (see link_rate.cpp).
 #include "pcie/link.h"
 
+#include "pcie/tlp_header.h"
 #include "pcie/trace_points.h"
 
 namespace pcie {
@@ -75,8 +76,22 @@ void Link::trace(Tlp& tlp, sim::Picos start, sim::Picos arrival, std::uint32_t b
   const sim::trace::Point& point = *kPoints[static_cast<std::size_t>(tlp.type)];
   if (!trace_.on(point)) [[likely]]
     return;
-  tlp.cause.parent =
+  const std::uint64_t id =
       trace_.span(point, tlp.cause, tlp.t_enqueued, start, arrival, tlp.tag, tlp.length, tlp.address, bytes);
+  trace_bytes(tlp, id, start);
+  tlp.cause.parent = id;
+}
+
+// The header and the beginning of the payload.
+void Link::trace_bytes(const Tlp& tlp, std::uint64_t span, sim::Picos t) {
+  std::array<std::byte, kMaxTlpHeader + sizeof tlp.inline_bytes> image;
+  const auto header = encode_header(tlp);
+  std::memcpy(image.data(), header.data(), header.size());
+  const std::size_t head = header_bytes(tlp);
+  // The payload of a read's completion is put into memory's buffer before it leaves, that of a write as well.
+  const std::size_t payload = tlp.carries_data() ? std::min<std::size_t>(tlp.length, sizeof tlp.inline_bytes) : 0;
+  std::memcpy(image.data() + head, tlp.bytes().data(), payload);
+  trace_.bytes(sim::trace::Form::tlp, span, tlp.cause.msg, t, std::span(image).first(head + payload));
 }
 
 void Link::deliver() {

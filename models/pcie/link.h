@@ -48,6 +48,7 @@ class Link final : public sc_core::sc_module, public TlpSink {
 
   void transmit(TlpPtr tlp);
   void trace(Tlp& tlp, sim::Picos start, sim::Picos arrival, std::uint32_t bytes);
+  void trace_bytes(const Tlp& tlp, std::uint64_t span, sim::Picos t);
   void deliver();
   void pump();
   void wake();

@@ -43,6 +43,7 @@ struct Tlp {
   std::uint16_t tag = 0;          ///< MRd and its completions
   std::uint32_t length = 0;       ///< payload bytes carried (MWr, CplD) or requested (MRd)
   std::uint32_t byte_offset = 0;  ///< CplD: offset of this piece inside the request
+  std::uint32_t byte_count = 0;   ///< CplD: bytes that this and the later completions of the request carry
   std::uint64_t address = 0;      ///< bus address: IOVA upstream, BAR address downstream
   sim::trace::Cause cause;
   sim::Picos t_enqueued{0};       ///< when the sender handed it to the link

@@ -24,16 +24,36 @@ std::string_view name_of(Kind k) {
   return kNames[static_cast<std::size_t>(k)];
 }
 
-struct PacketIndex {
+struct Frame {
   std::uint32_t point, track, length;
   MsgId msg;
+  std::uint64_t frame;
   Picos t;
   bool transmit;
+  std::string data;
 };
+
+struct Bytes {
+  Form form;
+  std::uint64_t span;
+  Picos t;
+  std::string data;
+};
+
+std::string hex(std::span<const std::byte> bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  out.reserve(2 * bytes.size());
+  for (const std::byte b : bytes) {
+    out += kDigits[std::to_integer<unsigned>(b) >> 4];
+    out += kDigits[std::to_integer<unsigned>(b) & 15];
+  }
+  return out;
+}
 
 class ColsSink final : public Sink {
  public:
-  explicit ColsSink(const std::filesystem::path& path) : out_(path) {}
+  ColsSink(const std::filesystem::path& path, std::uint32_t bytes) : out_(path), most_bytes_(bytes) {}
 
   void open(const RunInfo& info) override { info_ = info; }
   void on(const Track& t) override {
@@ -56,16 +76,22 @@ class ColsSink final : public Sink {
   }
   void on(const PacketRecord& p) override {
     header();
-    packets_.rows.push_back(
-        {point_id(p.point), p.track, static_cast<std::uint32_t>(p.bytes.size()), p.msg, p.t, p.transmit});
+    packets_.rows.push_back({point_id(p.point), p.track, static_cast<std::uint32_t>(p.bytes.size()), p.msg, p.frame,
+                             p.t, p.transmit, p.transmit ? hex(head(p.bytes)) : ""});
     if (packets_.rows.size() == kBlock) flush(packets_);
+  }
+  void on(const BytesRecord& b) override {
+    if (most_bytes_ == 0) return;
+    header();
+    bytes_.rows.push_back({b.form, b.span, b.t, hex(head(b.bytes))});
+    if (bytes_.rows.size() == kBlock) flush(bytes_);
   }
   void close(Picos end) override {
     header();
-    flush(spans_), flush(instants_), flush(levels_), flush(states_), flush(packets_), flush(messages_);
+    flush(spans_), flush(instants_), flush(levels_), flush(states_), flush(packets_), flush(bytes_), flush(messages_);
     out_ << R"({"k":"end","spans":)" << spans_.total << R"(,"instants":)" << instants_.total << R"(,"counters":)"
-         << levels_.total << R"(,"states":)" << states_.total << R"(,"packets":)" << packets_.total << R"(,"messages":)"
-         << messages_.total << R"(,"t_end":)" << end.n << "}\n";
+         << levels_.total << R"(,"states":)" << states_.total << R"(,"packets":)" << packets_.total << R"(,"bytes":)"
+         << bytes_.total << R"(,"messages":)" << messages_.total << R"(,"t_end":)" << end.n << "}\n";
     out_.close();
   }
 
@@ -99,6 +125,11 @@ class ColsSink final : public Sink {
     for (std::size_t i = 0; i < kStages; ++i) {
       if (i != 0) out_ << ',';
       out_.quoted(sim::name_of(static_cast<Stage>(i)));
+    }
+    out_ << R"(],"forms":[)";
+    for (std::size_t i = 0; i < kForms; ++i) {
+      if (i != 0) out_ << ',';
+      out_.quoted(trace::name_of(static_cast<Form>(i)));
     }
     out_ << R"(],"lanes":[)";
     for (std::size_t i = 0; i < tracks_.size(); ++i) {
@@ -157,6 +188,20 @@ class ColsSink final : public Sink {
       out_ << value(i);
     }
     out_ << ']';
+  }
+  // Bytes in hexadecimal; left out if there are none.
+  template <class R>
+  void texts(std::string_view name, const std::vector<R>& rows) {
+    if (most_bytes_ == 0) return;
+    out_ << ",\"" << name << "\":[";
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (i != 0) out_ << ',';
+      out_ << '"' << rows[i].data << '"';
+    }
+    out_ << ']';
+  }
+  std::span<const std::byte> head(std::span<const std::byte> bytes) const {
+    return bytes.first(std::min<std::size_t>(bytes.size(), most_bytes_));
   }
   // Times as differences, the first one from t0.
   template <class F>
@@ -232,10 +277,10 @@ class ColsSink final : public Sink {
   }
   void flush(Block<Level>& b) { flush_values("counter", b); }
   void flush(Block<State>& b) { flush_values("state", b); }
-  void flush(Block<PacketIndex>& b) {
+  void flush(Block<Frame>& b) {
     const auto& r = b.rows;
     if (r.empty()) return;
-    const auto t = [](const PacketIndex& p) { return p.t; };
+    const auto t = [](const Frame& p) { return p.t; };
     const Picos t0 = begin_block("packet", b, t, t);
     times("t", r.size(), t0, [&](std::size_t i) { return r[i].t; });
     column("lane", r.size(), [&](std::size_t i) { return r[i].track; });
@@ -243,6 +288,19 @@ class ColsSink final : public Sink {
     column("msg", r.size(), [&](std::size_t i) { return r[i].msg; });
     column("len", r.size(), [&](std::size_t i) { return r[i].length; });
     column("tx", r.size(), [&](std::size_t i) { return r[i].transmit ? 1 : 0; });
+    column("frame", r.size(), [&](std::size_t i) { return r[i].frame; });
+    texts("data", r);
+    end_block(b);
+  }
+  void flush(Block<Bytes>& b) {
+    const auto& r = b.rows;
+    if (r.empty()) return;
+    const auto t = [](const Bytes& x) { return x.t; };
+    const Picos t0 = begin_block("bytes", b, t, t);
+    times("t", r.size(), t0, [&](std::size_t i) { return r[i].t; });
+    column("form", r.size(), [&](std::size_t i) { return static_cast<unsigned>(r[i].form); });
+    column("span", r.size(), [&](std::size_t i) { return r[i].span; });
+    texts("data", r);
     end_block(b);
   }
   void flush(Block<Journey>& b) {
@@ -262,6 +320,7 @@ class ColsSink final : public Sink {
   }
 
   FileWriter out_;
+  const std::uint32_t most_bytes_;
   RunInfo info_;
   bool header_done_ = false;
   std::vector<Track> tracks_;                               ///< those declared before the first record
@@ -272,12 +331,15 @@ class ColsSink final : public Sink {
   Block<Instant> instants_;
   Block<Level> levels_;
   Block<State> states_;
-  Block<PacketIndex> packets_;
+  Block<Frame> packets_;
+  Block<Bytes> bytes_;
   Block<Journey> messages_;
 };
 
 }  // namespace
 
-std::unique_ptr<Sink> make_cols_sink(const std::filesystem::path& path) { return std::make_unique<ColsSink>(path); }
+std::unique_ptr<Sink> make_cols_sink(const std::filesystem::path& path, std::uint32_t bytes) {
+  return std::make_unique<ColsSink>(path, bytes);
+}
 
 }  // namespace sim::trace

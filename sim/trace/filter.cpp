@@ -29,6 +29,14 @@ class FilterSink final : public Sink {
   void on(const Span& s) override { record(s, s.args); }
   void on(const Instant& i) override { record(i, i.args); }
   void on(const PacketRecord& p) override { record(p, {}); }
+  // Bytes go the way of their span.
+  void on(const BytesRecord& b) override {
+    const std::int32_t host = hosts_.at(b.track);
+    const auto held = fates_.find(b.msg);
+    if (b.span == passed_) out_.emit(b);
+    else if (held != fates_.end() && held->second.verdict == Verdict::open && wanted_host(host) && in_window(b))
+      held->second.held.push_back(keep(b));
+  }
   void on(const Level& l) override { value(l, levels_); }
   void on(const State& s) override { value(s, states_); }
   void on(const Journey& j) override {
@@ -102,7 +110,9 @@ class FilterSink final : public Sink {
   }
   template <class R>
   void pass(const R& r, std::int32_t host) {
-    if (wanted_host(host) && in_window(r)) out_.emit(r);
+    if (!wanted_host(host) || !in_window(r)) return;
+    out_.emit(r);
+    if constexpr (std::is_same_v<R, Span>) passed_ = r.id;
   }
 
   template <class R>
@@ -130,6 +140,7 @@ class FilterSink final : public Sink {
   Fan out_;
   std::vector<std::int32_t> hosts_;  // by track
   std::map<MsgId, Fate> fates_;
+  std::uint64_t passed_ = 0;  // span that was handed on last
   Last<Level> levels_;
   Last<State> states_;
 };

@@ -16,9 +16,14 @@ struct KeptPacket {
   PacketRecord record;
   std::vector<std::byte> bytes;
 };
-using KeptRecord = std::variant<Span, Instant, Level, State, KeptPacket, Journey>;
+struct KeptBytes {
+  BytesRecord record;
+  std::vector<std::byte> bytes;
+};
+using KeptRecord = std::variant<Span, Instant, Level, State, KeptPacket, KeptBytes, Journey>;
 
 inline KeptRecord keep(const PacketRecord& p) { return KeptPacket{p, {p.bytes.begin(), p.bytes.end()}}; }
+inline KeptRecord keep(const BytesRecord& b) { return KeptBytes{b, {b.bytes.begin(), b.bytes.end()}}; }
 template <class R>
 KeptRecord keep(const R& r) {
   return r;
@@ -28,10 +33,10 @@ KeptRecord keep(const R& r) {
 inline void pass_on(const KeptRecord& kept, Sink& to) {
   std::visit(
       [&](const auto& r) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(r)>, KeptPacket>) {
-          PacketRecord p = r.record;
-          p.bytes = r.bytes;
-          to.on(p);
+        if constexpr (requires { r.record; }) {
+          auto whole = r.record;
+          whole.bytes = r.bytes;
+          to.on(whole);
         } else {
           to.on(r);
         }

@@ -26,6 +26,7 @@ class RingSink final : public Sink {
   void on(const Level& l) override { take(l, false); }
   void on(const State& s) override { take(s, false); }
   void on(const PacketRecord& p) override { take(p, false); }
+  void on(const BytesRecord& b) override { take(b, false); }
   void on(const Journey& j) override { take(j, false); }
   void close(Picos end) override {
     release();
@@ -51,7 +52,7 @@ class RingSink final : public Sink {
   static Picos last_of(const KeptRecord& k) {
     return std::visit(
         [](const auto& r) {
-          if constexpr (std::is_same_v<std::decay_t<decltype(r)>, KeptPacket>) return r.record.t;
+          if constexpr (requires { r.record; }) return r.record.t;
           else return extent(r).last;
         },
         k);

@@ -12,6 +12,11 @@ std::string_view name_of(Category c) {
   return kNames[static_cast<std::size_t>(c)];
 }
 
+std::string_view name_of(Form f) {
+  static constexpr std::array<std::string_view, kForms> kNames{"wqe", "rq_wqe", "srq_wqe", "cqe", "eqe", "tlp"};
+  return kNames[static_cast<std::size_t>(f)];
+}
+
 void Tracer::open(const RunInfo& info, std::uint32_t categories) {
   for (auto& s : sinks_) {
     s->open(info);

@@ -114,6 +114,21 @@ struct PacketRecord {
   std::span<const std::byte> bytes;  ///< whole frame from the Ethernet header on; valid during the call
 };
 
+/// What the bytes of a span are.
+enum class Form : std::uint8_t { wqe, rq_wqe, srq_wqe, cqe, eqe, tlp };
+inline constexpr std::size_t kForms = 6;
+std::string_view name_of(Form f);
+
+/// The bytes that a span has read, written or carried.
+struct BytesRecord {
+  Form form;
+  std::uint32_t track;
+  std::uint64_t span;
+  MsgId msg;
+  Picos t;
+  std::span<const std::byte> bytes;  ///< valid during the call
+};
+
 /// What a sink learns before the first record.
 struct RunInfo {
   std::string scenario, version;
@@ -134,6 +149,7 @@ class Sink {
   virtual void on(const Level&) {}
   virtual void on(const State&) {}
   virtual void on(const PacketRecord&) {}
+  virtual void on(const BytesRecord&) {}
   virtual void on(const Journey&) {}
   /// End of run at simulated time `end`. Throws std::runtime_error if the output could not be written completely.
   virtual void close(Picos end) = 0;
@@ -211,6 +227,10 @@ class Source {
     if (!tracer_->on(p.category)) [[likely]]
       return;
     tracer_->emit(PacketRecord{&p, track_, msg, t, now, transmit, frame, bytes});
+  }
+  /// Bytes of a span of this source; nothing if the span was not recorded (0).
+  void bytes(Form form, std::uint64_t span, MsgId msg, Picos t, std::span<const std::byte> data) {
+    if (span != 0) tracer_->emit(BytesRecord{form, track_, span, msg, t, data});
   }
   /// Number of the track, unique in the simulation.
   std::uint32_t track() const { return track_; }

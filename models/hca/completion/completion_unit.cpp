@@ -83,6 +83,7 @@ sim::Flow CompletionUnit::write(Cq& cq) {
     const std::uint64_t span =
         trace_.span(points::cqe, cqe.cause, cqe.since, cqe.since, context_.now(), cq.cqn, cqe.qpn, view->op_own >> 4,
                     reinterpret_cast<const mlx5_err_cqe*>(view)->syndrome);
+    trace_.bytes(sim::trace::Form::cqe, span, cqe.cause.msg, context_.now(), cqe.bytes);
     sim::trace::Cause cause = cqe.cause;
     if (span != 0) cause.parent = span;
     put(cq, cqe, cause);

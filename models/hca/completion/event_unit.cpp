@@ -92,7 +92,8 @@ sim::Flow EventUnit::post(Eq& eq, prm::Eqe eqe, std::uint32_t object, sim::trace
   dma_.write_inline(live->buffer.at(std::uint64_t{live->producer & (size - 1)} * sizeof eqe), bytes, cause);
   ++live->producer;
   eqes_.add();
-  trace_.span(points::eqe, cause, start, start, context_.now(), eqn, eqe.type, object);
+  const std::uint64_t span = trace_.span(points::eqe, cause, start, start, context_.now(), eqn, eqe.type, object);
+  trace_.bytes(sim::trace::Form::eqe, span, cause.msg, context_.now(), bytes);
   announce(*live, cause);
 }
 

@@ -224,7 +224,11 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
     qp.sent.push_back(std::move(s));
     co_await send_message(qp, wqe, first, 0, msg);  // (4) packets
   }
-  trace_.span(points::wqe, {msg, 0}, start, start, device_.context.now(), qp.qpn, index, wqe.opcode, wqe.length);
+  const sim::Picos end = device_.context.now();
+  const std::uint64_t span =
+      trace_.span(points::wqe, {msg, 0}, start, start, end, qp.qpn, index, wqe.opcode, wqe.length);
+  const std::size_t size = std::min<std::size_t>(std::size_t{wqe.ds} * prm::kDs, wqe.bytes.size());
+  trace_.bytes(sim::trace::Form::wqe, span, msg, end, {wqe.bytes.data(), size});
 }
 
 // Packets `from_packet`… of a SEND or WRITE whose first PSN is `first`. Ends early when retransmission restarts elsewhere or
