@@ -13,7 +13,7 @@
 int main(int argc, char** argv) {
   const std::regex declaration(R"re(constexpr\s+[\w:]*Point\s+\w+\s*\{)re");
   const std::regex point(
-      R"re(constexpr\s+[\w:]*Point\s+\w+\s*\{\s*"([^"]+)"\s*,\s*[\w:]*Category::(\w+)\s*,\s*[\w:]*Kind::(\w+)\s*(?:,\s*\{([^}]*)\}\s*)?(?:,\s*[\w:]*Mark::(\w+)\s*(?:,\s*\d\s*)?)?\})re");
+      R"re(constexpr\s+[\w:]*Point\s+\w+\s*\{\s*"([^"]+)"\s*,\s*[\w:]*Category::(\w+)\s*,\s*[\w:]*Kind::(\w+)\s*(?:,\s*\{([^}]*)\}\s*)?(?:,\s*[\w:]*Mark::(\w+)\s*(?:,\s*-?\d\s*(?:,\s*[\w:]*Form::\w+\s*)?)?)?\})re");
   std::vector<std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>> rows;
   if (argc < 2) return 2;
   const std::string root = std::string(argv[1]) + "/";
@@ -28,7 +28,8 @@ int main(int argc, char** argv) {
     for (auto it = std::sregex_iterator(text.begin(), text.end(), point); it != end; ++it, ++read) {
       std::string arguments = (*it)[4];
       std::erase(arguments, '"');
-      rows.emplace_back((*it)[2], (*it)[1], (*it)[3], arguments, argv[i], (*it)[5]);
+      const std::string mark = (*it)[5];
+      rows.emplace_back((*it)[2], (*it)[1], (*it)[3], arguments, argv[i], mark == "none" ? "" : mark);
     }
     if (!file || read != declared) {
       std::fprintf(stderr, "%s%s: read %td of %td trace points\n", root.c_str(), argv[i], read, declared);

@@ -7,6 +7,7 @@
 namespace hca::points {
 
 using sim::trace::Category;
+using sim::trace::Form;
 using sim::trace::Kind;
 using sim::trace::Mark;
 using sim::trace::Point;
@@ -14,10 +15,13 @@ using sim::trace::Point;
 inline constexpr Point doorbell{"hca.doorbell", Category::hca, Kind::instant, {"qpn", "producer", "blueflame"}};
 inline constexpr Point cq_doorbell{"hca.cq_doorbell", Category::hca, Kind::instant, {"cqn", "ci", "sn", "solicited"}};
 inline constexpr Point wqe_fetch{"hca.wqe_fetch", Category::hca, Kind::span, {"qpn", "wqe", "bytes"}};
-inline constexpr Point rq_wqe_fetch{"hca.rq_wqe_fetch", Category::hca, Kind::span, {"qpn", "wqe", "count"}};
-inline constexpr Point srq_wqe_fetch{"hca.srq_wqe_fetch", Category::hca, Kind::span, {"srqn", "wqe", "count"}};
+inline constexpr Point rq_wqe_fetch{
+    "hca.rq_wqe_fetch", Category::hca, Kind::span, {"qpn", "wqe", "count"}, Mark::none, -1, Form::rwqe};
+inline constexpr Point srq_wqe_fetch{
+    "hca.srq_wqe_fetch", Category::hca, Kind::span, {"srqn", "wqe", "count"}, Mark::none, -1, Form::rwqe};
 inline constexpr Point srq_limit{"hca.srq_limit", Category::hca, Kind::instant, {"srqn", "wqes"}};
-inline constexpr Point wqe{"hca.wqe", Category::hca, Kind::span, {"qpn", "wqe", "opcode", "bytes"}};
+inline constexpr Point wqe{"hca.wqe", Category::hca, Kind::span, {"qpn", "wqe", "opcode", "bytes"}, Mark::none,
+                           -1,        Form::wqe};
 inline constexpr Point umr{"hca.umr", Category::hca, Kind::span, {"qpn", "key", "done"}};
 inline constexpr Point translate{"hca.translate", Category::hca, Kind::span, {"key", "va", "bytes"}};
 inline constexpr Point context_fill{"hca.context_fill", Category::hca, Kind::span, {"table", "index"}};
@@ -31,8 +35,9 @@ inline constexpr Point rnr_nak{"hca.rnr_nak", Category::hca, Kind::instant, {"qp
 inline constexpr Point rnr_wait{"hca.rnr_wait", Category::hca, Kind::span, {"qpn", "psn", "timer"}, Mark::warning};
 inline constexpr Point retransmit{
     "hca.retransmit", Category::hca, Kind::instant, {"qpn", "psn", "cause"}, Mark::warning};
-inline constexpr Point cqe{"hca.cqe", Category::hca, Kind::span, {"cqn", "qpn", "opcode", "syndrome"}, Mark::error, 3};
-inline constexpr Point eqe{"hca.eqe", Category::hca, Kind::span, {"eqn", "type", "object"}};
+inline constexpr Point cqe{"hca.cqe", Category::hca, Kind::span, {"cqn", "qpn", "opcode", "syndrome"}, Mark::error,
+                           3,         Form::cqe};
+inline constexpr Point eqe{"hca.eqe", Category::hca, Kind::span, {"eqn", "type", "object"}, Mark::none, -1, Form::eqe};
 inline constexpr Point cq_overrun{
     "hca.cq_overrun", Category::hca, Kind::instant, {"cqn", "producer", "ci"}, Mark::error};
 inline constexpr Point eq_overflow{

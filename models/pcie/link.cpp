@@ -91,7 +91,7 @@ void Link::trace_bytes(const Tlp& tlp, std::uint64_t span, sim::Picos t) {
   // The payload of a read's completion is put into memory's buffer before it leaves, that of a write as well.
   const std::size_t payload = tlp.carries_data() ? std::min<std::size_t>(tlp.length, sizeof tlp.inline_bytes) : 0;
   std::memcpy(image.data() + head, tlp.bytes().data(), payload);
-  trace_.bytes(sim::trace::Form::tlp, span, tlp.cause.msg, t, std::span(image).first(head + payload));
+  trace_.bytes(span, tlp.cause.msg, t, std::span(image).first(head + payload));
 }
 
 void Link::deliver() {

@@ -7,15 +7,22 @@
 namespace pcie::trace_points {
 
 using sim::trace::Category;
+using sim::trace::Form;
 using sim::trace::Kind;
+using sim::trace::Mark;
 using sim::trace::Point;
 
 /// A TLP on one direction of a link: handed over, first byte sent, received. One point per type, so that lanes show names.
-inline constexpr Point kMRd{"pcie.MRd", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
-inline constexpr Point kMWr{"pcie.MWr", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
-inline constexpr Point kCpl{"pcie.Cpl", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
-inline constexpr Point kCplD{"pcie.CplD", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
-inline constexpr Point kMsg{"pcie.Msg", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}};
+inline constexpr Point kMRd{
+    "pcie.MRd", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}, Mark::none, -1, Form::tlp};
+inline constexpr Point kMWr{
+    "pcie.MWr", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}, Mark::none, -1, Form::tlp};
+inline constexpr Point kCpl{
+    "pcie.Cpl", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}, Mark::none, -1, Form::tlp};
+inline constexpr Point kCplD{
+    "pcie.CplD", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}, Mark::none, -1, Form::tlp};
+inline constexpr Point kMsg{
+    "pcie.Msg", Category::pcie, Kind::span, {"tag", "length", "address", "wire_bytes"}, Mark::none, -1, Form::tlp};
 /// A TLP waited for flow-control credits or behind one that did.
 inline constexpr Point kCreditStall{
     "pcie.credit_stall", Category::pcie, Kind::span, {"class", "length", "data_credits"}};
@@ -25,7 +32,7 @@ inline constexpr Point kDmaRead{"pcie.dma_read", Category::pcie, Kind::span, {"t
 inline constexpr Point kDmaWrite{"pcie.dma_write", Category::pcie, Kind::span, {"length", "iova", "phys"}};
 /// A DMA access that was refused: status is that of the completion (0 for a dropped write).
 inline constexpr Point kDmaFault{
-    "pcie.dma_fault", Category::pcie, Kind::instant, {"type", "length", "address", "status"}, sim::trace::Mark::error};
+    "pcie.dma_fault", Category::pcie, Kind::instant, {"type", "length", "address", "status"}, Mark::error};
 /// The root complex hands an interrupt message to the CPU side.
 inline constexpr Point kInterrupt{"pcie.interrupt", Category::pcie, Kind::instant, {"address", "data"}};
 /// The endpoint sends an MSI-X message, or (masked) sets the pending bit.

@@ -33,13 +33,6 @@ struct Frame {
   std::string data;
 };
 
-struct Bytes {
-  Form form;
-  std::uint64_t span;
-  Picos t;
-  std::string data;
-};
-
 std::string hex(std::span<const std::byte> bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string out;
@@ -80,15 +73,15 @@ class ColsSink final : public Sink {
                              p.t, p.transmit, p.transmit ? hex(head(p.bytes)) : ""});
     if (packets_.rows.size() == kBlock) flush(packets_);
   }
+  // They follow their span, which waits for them in its block.
   void on(const BytesRecord& b) override {
-    if (most_bytes_ == 0) return;
-    header();
-    bytes_.rows.push_back({b.form, b.span, b.t, hex(head(b.bytes))});
-    if (bytes_.rows.size() == kBlock) flush(bytes_);
+    if (most_bytes_ == 0 || spans_.rows.empty() || spans_.rows.back().id != b.span) return;
+    span_bytes_.resize(spans_.rows.size());
+    span_bytes_.back() = hex(head(b.bytes));
   }
   void close(Picos end) override {
     header();
-    flush(spans_), flush(instants_), flush(levels_), flush(states_), flush(packets_), flush(bytes_), flush(messages_);
+    flush(spans_), flush(instants_), flush(levels_), flush(states_), flush(packets_), flush(messages_);
     out_ << R"({"k":"end","spans":)" << spans_.total << R"(,"instants":)" << instants_.total << R"(,"counters":)"
          << levels_.total << R"(,"states":)" << states_.total << R"(,"packets":)" << packets_.total << R"(,"bytes":)"
          << bytes_.total << R"(,"messages":)" << messages_.total << R"(,"t_end":)" << end.n << "}\n";
@@ -106,8 +99,8 @@ class ColsSink final : public Sink {
   void add(Block<R>& block, const R& r) {
     header();
     point_id(r.point);
-    block.rows.push_back(r);
     if (block.rows.size() == kBlock) flush(block);
+    block.rows.push_back(r);
   }
 
   void header() {
@@ -125,11 +118,6 @@ class ColsSink final : public Sink {
     for (std::size_t i = 0; i < kStages; ++i) {
       if (i != 0) out_ << ',';
       out_.quoted(sim::name_of(static_cast<Stage>(i)));
-    }
-    out_ << R"(],"forms":[)";
-    for (std::size_t i = 0; i < kForms; ++i) {
-      if (i != 0) out_ << ',';
-      out_.quoted(trace::name_of(static_cast<Form>(i)));
     }
     out_ << R"(],"lanes":[)";
     for (std::size_t i = 0; i < tracks_.size(); ++i) {
@@ -172,6 +160,10 @@ class ColsSink final : public Sink {
     }
     out_ << ']';
     if (p->mark != Mark::none) out_ << R"(,"mark":)" << (p->mark == Mark::error ? R"("error")" : R"("warning")");
+    if (p->form != Form::none) {
+      out_ << R"(,"bytes":)";
+      out_.quoted(trace::name_of(p->form));
+    }
     if (p->mark_if >= 0) out_ << R"(,"mark_if":)" << static_cast<int>(p->mark_if);
     out_ << "}\n";
     return last_id_;
@@ -190,13 +182,15 @@ class ColsSink final : public Sink {
     out_ << ']';
   }
   // Bytes in hexadecimal; left out if there are none.
-  template <class R>
-  void texts(std::string_view name, const std::vector<R>& rows) {
-    if (most_bytes_ == 0) return;
+  template <class F>
+  void texts(std::string_view name, std::size_t n, F&& value) {
+    std::size_t i = 0;
+    while (i < n && value(i).empty()) ++i;
+    if (i == n) return;
     out_ << ",\"" << name << "\":[";
-    for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (i = 0; i < n; ++i) {
       if (i != 0) out_ << ',';
-      out_ << '"' << rows[i].data << '"';
+      out_ << '"' << value(i) << '"';
     }
     out_ << ']';
   }
@@ -250,6 +244,10 @@ class ColsSink final : public Sink {
     column("up", r.size(),
            [&](std::size_t i) { return r[i].parent == 0 ? 0 : static_cast<std::int64_t>(r[i].id - r[i].parent); });
     arguments(r);
+    texts("bytes", r.size(), [&](std::size_t i) -> std::string_view {
+      return i < span_bytes_.size() ? std::string_view(span_bytes_[i]) : std::string_view();
+    });
+    span_bytes_.clear();
     end_block(b);
   }
   void flush(Block<Instant>& b) {
@@ -289,18 +287,7 @@ class ColsSink final : public Sink {
     column("len", r.size(), [&](std::size_t i) { return r[i].length; });
     column("tx", r.size(), [&](std::size_t i) { return r[i].transmit ? 1 : 0; });
     column("frame", r.size(), [&](std::size_t i) { return r[i].frame; });
-    texts("data", r);
-    end_block(b);
-  }
-  void flush(Block<Bytes>& b) {
-    const auto& r = b.rows;
-    if (r.empty()) return;
-    const auto t = [](const Bytes& x) { return x.t; };
-    const Picos t0 = begin_block("bytes", b, t, t);
-    times("t", r.size(), t0, [&](std::size_t i) { return r[i].t; });
-    column("form", r.size(), [&](std::size_t i) { return static_cast<unsigned>(r[i].form); });
-    column("span", r.size(), [&](std::size_t i) { return r[i].span; });
-    texts("data", r);
+    texts("bytes", r.size(), [&](std::size_t i) -> std::string_view { return r[i].data; });
     end_block(b);
   }
   void flush(Block<Journey>& b) {
@@ -328,11 +315,11 @@ class ColsSink final : public Sink {
   const Point* last_point_ = nullptr;
   std::uint32_t last_id_ = 0;
   Block<Span> spans_;
+  std::vector<std::string> span_bytes_;  // of the first of these; the rest have none
   Block<Instant> instants_;
   Block<Level> levels_;
   Block<State> states_;
   Block<Frame> packets_;
-  Block<Bytes> bytes_;
   Block<Journey> messages_;
 };
 

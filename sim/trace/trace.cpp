@@ -13,7 +13,7 @@ std::string_view name_of(Category c) {
 }
 
 std::string_view name_of(Form f) {
-  static constexpr std::array<std::string_view, kForms> kNames{"wqe", "rq_wqe", "srq_wqe", "cqe", "eqe", "tlp"};
+  static constexpr std::array<std::string_view, 6> kNames{"none", "wqe", "rwqe", "cqe", "eqe", "tlp"};
   return kNames[static_cast<std::size_t>(f)];
 }
 

@@ -42,6 +42,10 @@ enum class Mark : std::uint8_t {
   error,    ///< somebody's work failed
 };
 
+/// What the bytes of a point's spans are, if they have any. A TLP is its header and the beginning of its payload.
+enum class Form : std::uint8_t { none, wqe, rwqe, cqe, eqe, tlp };
+std::string_view name_of(Form f);
+
 /// A trace point. Declared once as an inline constexpr object in <library>/trace_points.h; identity is its address.
 /// `args` name the numbers that each emission carries, nullptr-terminated when fewer than four.
 struct Point {
@@ -51,6 +55,7 @@ struct Point {
   std::array<const char*, 4> args{};
   Mark mark = Mark::none;
   std::int8_t mark_if = -1;  ///< number of the argument that is not zero when the mark holds; -1: always
+  Form form = Form::none;
   bool marked(const std::array<std::uint64_t, 4>& values) const {
     return mark != Mark::none && (mark_if < 0 || values[static_cast<std::size_t>(mark_if)] != 0);
   }
@@ -114,14 +119,8 @@ struct PacketRecord {
   std::span<const std::byte> bytes;  ///< whole frame from the Ethernet header on; valid during the call
 };
 
-/// What the bytes of a span are.
-enum class Form : std::uint8_t { wqe, rq_wqe, srq_wqe, cqe, eqe, tlp };
-inline constexpr std::size_t kForms = 6;
-std::string_view name_of(Form f);
-
 /// The bytes that a span has read, written or carried.
 struct BytesRecord {
-  Form form;
   std::uint32_t track;
   std::uint64_t span;
   MsgId msg;
@@ -228,9 +227,9 @@ class Source {
       return;
     tracer_->emit(PacketRecord{&p, track_, msg, t, now, transmit, frame, bytes});
   }
-  /// Bytes of a span of this source; nothing if the span was not recorded (0).
-  void bytes(Form form, std::uint64_t span, MsgId msg, Picos t, std::span<const std::byte> data) {
-    if (span != 0) tracer_->emit(BytesRecord{form, track_, span, msg, t, data});
+  /// Bytes of the span that this source has just recorded; nothing if it was not (0).
+  void bytes(std::uint64_t span, MsgId msg, Picos t, std::span<const std::byte> data) {
+    if (span != 0) tracer_->emit(BytesRecord{track_, span, msg, t, data});
   }
   /// Number of the track, unique in the simulation.
   std::uint32_t track() const { return track_; }

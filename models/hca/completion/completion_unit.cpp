@@ -80,10 +80,11 @@ sim::Flow CompletionUnit::write(Cq& cq) {
     if (cqe.solicited) view->op_own |= 2;
     if (cq.tags != nullptr) cq.tags->publish(cq.producer, cqe.cause.msg);
     if (cqe.cause.critical) context_.journeys.mark(cqe.cause.msg, sim::Stage::cqe_write, context_.now());
-    const std::uint64_t span =
-        trace_.span(points::cqe, cqe.cause, cqe.since, cqe.since, context_.now(), cq.cqn, cqe.qpn, view->op_own >> 4,
-                    reinterpret_cast<const mlx5_err_cqe*>(view)->syndrome);
-    trace_.bytes(sim::trace::Form::cqe, span, cqe.cause.msg, context_.now(), cqe.bytes);
+    const bool failed = opcode == MLX5_CQE_REQ_ERR || opcode == MLX5_CQE_RESP_ERR;
+    const unsigned syndrome = failed ? reinterpret_cast<const mlx5_err_cqe*>(view)->syndrome : 0;
+    const std::uint64_t span = trace_.span(points::cqe, cqe.cause, cqe.since, cqe.since, context_.now(), cq.cqn,
+                                           cqe.qpn, view->op_own >> 4, syndrome);
+    trace_.bytes(span, cqe.cause.msg, context_.now(), cqe.bytes);
     sim::trace::Cause cause = cqe.cause;
     if (span != 0) cause.parent = span;
     put(cq, cqe, cause);

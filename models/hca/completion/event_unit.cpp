@@ -93,7 +93,7 @@ sim::Flow EventUnit::post(Eq& eq, prm::Eqe eqe, std::uint32_t object, sim::trace
   ++live->producer;
   eqes_.add();
   const std::uint64_t span = trace_.span(points::eqe, cause, start, start, context_.now(), eqn, eqe.type, object);
-  trace_.bytes(sim::trace::Form::eqe, span, cause.msg, context_.now(), bytes);
+  trace_.bytes(span, cause.msg, context_.now(), bytes);
   announce(*live, cause);
 }
 

@@ -113,7 +113,7 @@ sim::Task<void> ReceiveQueue::fetch(Qp& qp) {
   if (qp.rq_unreadable) co_return;
   const std::uint64_t span =
       trace_.span(points::rq_wqe_fetch, {}, start, start, device_.context.now(), qp.qpn, first, n);
-  trace_.bytes(sim::trace::Form::rq_wqe, span, 0, device_.context.now(), {wqes.data(), n * std::size_t{qp.rq_stride}});
+  trace_.bytes(span, 0, device_.context.now(), {wqes.data(), n * std::size_t{qp.rq_stride}});
   const std::uint32_t head = qp.signature ? prm::kDs : 0;  // the segment of the signature
   for (std::uint32_t i = 0; i < n; ++i)
     qp.rq_ready.push_back({first + i, wqes, i * qp.rq_stride + head, (qp.rq_stride - head) / prm::kDs});

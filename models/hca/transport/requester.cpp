@@ -228,7 +228,7 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
   const std::uint64_t span =
       trace_.span(points::wqe, {msg, 0}, start, start, end, qp.qpn, index, wqe.opcode, wqe.length);
   const std::size_t size = std::min<std::size_t>(std::size_t{wqe.ds} * prm::kDs, wqe.bytes.size());
-  trace_.bytes(sim::trace::Form::wqe, span, msg, end, {wqe.bytes.data(), size});
+  trace_.bytes(span, msg, end, {wqe.bytes.data(), size});
 }
 
 // Packets `from_packet`… of a SEND or WRITE whose first PSN is `first`. Ends early when retransmission restarts elsewhere or

@@ -81,7 +81,7 @@ sim::Task<void> SharedReceiveQueue::fetch(Srq& srq) {
   }
   const sim::Picos end = device_.context.now();
   const std::uint64_t span = trace_.span(points::srq_wqe_fetch, {}, start, start, end, srq.srqn, first, found);
-  trace_.bytes(sim::trace::Form::srq_wqe, span, 0, end, {slots.data(), n * std::size_t{srq.stride}});
+  trace_.bytes(span, 0, end, {slots.data(), n * std::size_t{srq.stride}});
 }
 
 // False when the record cannot be read. A count that software cannot have posted is ignored.
