@@ -99,6 +99,37 @@ TEST_F(TraceSinks, cols_holds_every_record_to_the_picosecond) {
           R"({"k":"end","spans":5,"instants":1,"counters":1,"states":1,"packets":1,"messages":1,"t_end":21000333})"));
 }
 
+TEST_F(TraceSinks, cols_keeps_the_bytes_of_spans_and_frames_up_to_a_limit) {
+  constexpr Point kWithBytes{"test.cqe", Category::hca, Kind::span, {"syndrome"}, Mark::error, 0, Form::cqe};
+  {
+    MadeUpRun run(make_cols_sink(dir / "t.jsonl", 4));
+    const std::byte bytes[]{std::byte{0x12}, std::byte{0xab}, std::byte{3}, std::byte{4}, std::byte{5}};
+    // A block boundary falls between a span and its bytes.
+    for (int i = 0; i < 4095; ++i) run.dma->span(kSub, {}, 1_ps, 1_ps, 2_ps);
+    for (const std::size_t n : {2, 5}) {
+      const std::uint64_t span = run.dma->span(kWithBytes, {}, 1_ps, 1_ps, 2_ps, 1);
+      run.dma->bytes(span, 0, 2_ps, std::span(bytes).first(n));
+    }
+    run.wire->packet(kFrame, 0, 5_ps, 5_ps, true, 1, bytes);
+    run.wire->packet(kFrame, 0, 6_ps, 6_ps, false, 1, bytes);
+    run.close(0);
+  }
+  std::vector<std::string> of_spans, of_frames;
+  for (const json& line : lines(text(dir / "t.jsonl"))) {
+    if (line.value("name", "") == "test.cqe") {
+      EXPECT_EQ(line["mark"], "error");
+      EXPECT_EQ(line["mark_if"], 0);
+      EXPECT_EQ(line["bytes"], "cqe");
+    }
+    if (line.value("k", "") == "span")
+      for (const json& b : line.value("bytes", json::array()))
+        if (!b.get<std::string>().empty()) of_spans.push_back(b);
+    if (line.value("k", "") == "packet") of_frames = line["bytes"];
+  }
+  EXPECT_THAT(of_spans, testing::ElementsAre("12ab", "12ab0304"));
+  EXPECT_THAT(of_frames, testing::ElementsAre("12ab0304", ""));
+}
+
 TEST_F(TraceSinks, cols_blocks_are_bounded_and_add_up) {
   constexpr int n = 3000;
   MadeUpRun run(make_cols_sink(dir / "t.jsonl"));
