@@ -83,8 +83,8 @@ class ColsSink final : public Sink {
     header();
     flush(spans_), flush(instants_), flush(levels_), flush(states_), flush(packets_), flush(messages_);
     out_ << R"({"k":"end","spans":)" << spans_.total << R"(,"instants":)" << instants_.total << R"(,"counters":)"
-         << levels_.total << R"(,"states":)" << states_.total << R"(,"packets":)" << packets_.total << R"(,"bytes":)"
-         << bytes_.total << R"(,"messages":)" << messages_.total << R"(,"t_end":)" << end.n << "}\n";
+         << levels_.total << R"(,"states":)" << states_.total << R"(,"packets":)" << packets_.total << R"(,"messages":)"
+         << messages_.total << R"(,"t_end":)" << end.n << "}\n";
     out_.close();
   }
 
