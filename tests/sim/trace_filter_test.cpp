@@ -17,6 +17,8 @@ using testing::IsEmpty;
 
 constexpr Point kFailure{"test.failure", Category::hca, Kind::instant, {"syndrome"}, Mark::error, 0};
 
+constexpr std::byte kThreeBytes[3]{};
+
 // Everything that arrives behind a filter.
 struct Seen {
   std::vector<Span> spans;
@@ -24,6 +26,7 @@ struct Seen {
   std::vector<Level> levels;
   std::vector<State> states;
   std::vector<MsgId> packets, messages;
+  std::vector<std::uint64_t> spans_with_bytes;
   std::set<std::int32_t> hosts;
   bool closed = false;
 };
@@ -37,6 +40,10 @@ struct SeenSink final : Sink {
   void on(const PacketRecord& p) override {
     EXPECT_EQ(p.bytes.size(), 70u);
     seen.packets.push_back(p.msg);
+  }
+  void on(const BytesRecord& b) override {
+    EXPECT_EQ(b.bytes.size(), 3u);
+    seen.spans_with_bytes.push_back(b.span);
   }
   void on(const Journey& j) override { seen.messages.push_back(j.id); }
   void close(Picos) override { seen.closed = true; }
@@ -102,7 +109,9 @@ TEST_F(FilterTest, AQueuePairBringsTheEarlierRecordsOfItsMessages) {
   f.qps = {{0, 9}};
   MadeUpRun r(make_filter(f, sink()));
   const auto message = [&](MsgId id, std::uint64_t qpn) {
-    r.dma->span(kSub, {id, 0}, 1_ps, 1_ps, 2_ps);  // before anybody names the queue pair
+    // Before anybody names the queue pair.
+    const auto early = r.dma->span(kSub, {id, 0}, 1_ps, 1_ps, 2_ps);
+    r.dma->bytes(early, id, 2_ps, kThreeBytes);
     r.app->span(kWork, {id, 0}, 1_ps, 2_ps, 3_ps, qpn, 64);
     Journey j;
     j.id = id;
@@ -112,8 +121,9 @@ TEST_F(FilterTest, AQueuePairBringsTheEarlierRecordsOfItsMessages) {
   r.app->instant(kBell, {}, 5_ps, 9);
   r.app->instant(kBell, {}, 6_ps, 8);
   r.close(0);
-  EXPECT_EQ(seen.spans.size(), 2u);
+  ASSERT_EQ(seen.spans.size(), 2u);
   EXPECT_THAT(messages_of_spans(), ElementsAre(1));
+  EXPECT_THAT(seen.spans_with_bytes, ElementsAre(seen.spans[0].id));
   EXPECT_THAT(seen.messages, ElementsAre(1));
   EXPECT_EQ(seen.instants.size(), 1u);
 }
@@ -141,6 +151,17 @@ TEST_F(FilterTest, TheRingKeepsThePieceBeforeTheFirstError) {
   r.messages(5);
   r.close(20);
   EXPECT_EQ(seen.spans.size(), kept) << "nothing after the error";
+}
+
+TEST_F(FilterTest, TheRingKeepsBytesWithTheirSpans) {
+  MadeUpRun r(make_ring(100_ps, sink()));
+  std::uint64_t last = 0;
+  for (const Picos t : {0_ps, 1'000_ps}) {
+    last = r.dma->span(kSub, {}, t, t, t + 10_ps);
+    r.dma->bytes(last, 0, t + 10_ps, kThreeBytes);
+  }
+  r.close(0);
+  EXPECT_THAT(seen.spans_with_bytes, ElementsAre(last));
 }
 
 TEST_F(FilterTest, TheRingGivesTheEndOfARunWithoutErrors) {
