@@ -21,6 +21,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"run", "run a scenario and report its result", &run_command},
     {"explore", "run it with many delays and seeds, and report the runs that end otherwise", &explore_command},
+    {"view", "make an HTML page that shows a trace, or two side by side", &view_command},
     {"validate", "check scenario files without running them", &validate_command},
     {"config", "print the effective configuration of a scenario", &config_command},
     {"list", "list parameters, scenarios, profiles or trace-points", &list_command},
