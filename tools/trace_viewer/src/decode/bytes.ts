@@ -18,14 +18,8 @@ export interface Decoded {
   fields: Field[];
   /** What is wrong with the bytes. */
   problems: string[];
-}
-
-/** Bytes of hexadecimal text; null if it is none. */
-export function fromHex(text: string): Uint8Array | null {
-  if (text.length % 2 !== 0 || !/^[0-9a-fA-F]*$/.test(text)) return null;
-  const out = new Uint8Array(text.length / 2);
-  for (let i = 0; i < out.length; ++i) out[i] = parseInt(text.slice(2 * i, 2 * i + 2), 16);
-  return out;
+  /** Set when the trace holds the head of the record only. */
+  cut: boolean;
 }
 
 export function hex(value: number | bigint, digits = 0): string {
@@ -37,6 +31,7 @@ export class Cursor {
   group = '';
   readonly fields: Field[] = [];
   readonly problems: string[] = [];
+  cut = false;
   constructor(readonly bytes: Uint8Array) {}
 
   get left(): number {
@@ -78,6 +73,6 @@ export class Cursor {
     this.at = this.bytes.length;
   }
   done(title: string): Decoded {
-    return { title, fields: this.fields, problems: this.problems };
+    return { title, fields: this.fields, problems: this.problems, cut: this.cut };
   }
 }

@@ -2,28 +2,25 @@
 // Chooses the decoder of a record's raw bytes.
 import type { BytesKind } from '../model/types';
 import type { Decoded } from './bytes';
-import { fromHex } from './bytes';
 import { decodeCqe, decodeEqe } from './completion';
 import { decodePacket } from './packet';
 import { decodeTlp } from './tlp';
 import { decodeReceiveWqe, decodeWqe } from './wqe';
 
-/** `length` is the true length of a frame of which the bytes may be the head. Null when the text is not hexadecimal. */
-export function decodeBytes(kind: BytesKind, text: string, length = 0): { bytes: Uint8Array; decoded: Decoded } | null {
-  const bytes = fromHex(text);
-  if (!bytes) return null;
+/** `length` is the true length of a frame of which the bytes may be the head. */
+export function decodeBytes(kind: BytesKind, bytes: Uint8Array, length = 0): Decoded {
   switch (kind) {
     case 'frame':
-      return { bytes, decoded: decodePacket(bytes, length) };
+      return decodePacket(bytes, length);
     case 'wqe':
-      return { bytes, decoded: decodeWqe(bytes) };
+      return decodeWqe(bytes);
     case 'rwqe':
-      return { bytes, decoded: decodeReceiveWqe(bytes) };
+      return decodeReceiveWqe(bytes);
     case 'cqe':
-      return { bytes, decoded: decodeCqe(bytes) };
+      return decodeCqe(bytes);
     case 'eqe':
-      return { bytes, decoded: decodeEqe(bytes) };
+      return decodeEqe(bytes);
     case 'tlp':
-      return { bytes, decoded: decodeTlp(bytes) };
+      return decodeTlp(bytes);
   }
 }

@@ -221,7 +221,7 @@ function tail(c: Cursor, l3: number, pad: number, cut: boolean): void {
   c.group = 'payload';
   if (cut) {
     c.rest('head of the payload');
-    c.problems.push('the trace holds only the head of this frame');
+    c.cut = true;
     return;
   }
   if (c.left < 4 + pad) {

@@ -54,7 +54,7 @@ export function decodeTlp(bytes: Uint8Array): Decoded {
     c.group = 'data';
     const have = Math.max(0, Math.min(c.left, dwords * 4));
     if (have > 0) c.field('data', c.at, have, `${dwords * 4} bytes`);
-    if (have < dwords * 4) c.problems.push(`${dwords * 4} bytes of data, ${have} are in the trace`);
+    c.cut = have < dwords * 4;
   }
   return c.done(`${name}, ${dwords * 4} bytes`);
 }

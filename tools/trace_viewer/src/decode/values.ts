@@ -3,6 +3,8 @@
 // and nothing else in the viewer depends on the names. Sources: <infiniband/verbs.h>, <infiniband/mlx5dv.h>, linux/mlx5/device.h,
 // InfiniBand Architecture Specification volume 1 chapter 9, and the enums of the models.
 
+import { errnoName, uverbsCommandName } from './system_calls';
+
 type Names = Record<number, string>;
 
 export const kWrOpcode: Names = {
@@ -70,6 +72,57 @@ export const kCqeSyndrome: Names = {
   0x16: 'RNR_RETRY_EXC_ERR',
   0x22: 'REMOTE_ABORTED_ERR',
 };
+
+/** enum ibv_wc_status, without its prefix. */
+const kWcStatus = [
+  'SUCCESS',
+  'LOC_LEN_ERR',
+  'LOC_QP_OP_ERR',
+  'LOC_EEC_OP_ERR',
+  'LOC_PROT_ERR',
+  'WR_FLUSH_ERR',
+  'MW_BIND_ERR',
+  'BAD_RESP_ERR',
+  'LOC_ACCESS_ERR',
+  'REM_INV_REQ_ERR',
+  'REM_ACCESS_ERR',
+  'REM_OP_ERR',
+  'RETRY_EXC_ERR',
+  'RNR_RETRY_EXC_ERR',
+  'LOC_RDD_VIOL_ERR',
+  'REM_INV_RD_REQ_ERR',
+  'REM_ABORT_ERR',
+  'INV_EECN_ERR',
+  'INV_EEC_STATE_ERR',
+  'FATAL_ERR',
+  'RESP_TIMEOUT_ERR',
+  'GENERAL_ERR',
+  'TM_ERR',
+  'TM_RNDV_INCOMPLETE',
+];
+export function wcStatusName(status: number): string {
+  return kWcStatus[status] ?? `status ${status}`;
+}
+
+/** The work completion status that a CQE's syndrome becomes. */
+const kWcStatusOfSyndrome: Record<number, number> = {
+  0x01: 1,
+  0x02: 2,
+  0x04: 4,
+  0x05: 5,
+  0x06: 6,
+  0x10: 7,
+  0x11: 8,
+  0x12: 9,
+  0x13: 10,
+  0x14: 11,
+  0x15: 12,
+  0x16: 13,
+  0x22: 16,
+};
+export function wcStatusOf(syndrome: number): number {
+  return kWcStatusOfSyndrome[syndrome] ?? 21;
+}
 
 export const kEventType: Names = {
   0x00: 'COMP',
@@ -273,6 +326,8 @@ const kNamers: Record<string, (v: number) => string | undefined> = {
   'hca.eqe/type': named(kEventType),
   'kernel.eqe/type': named(kEventType),
   'kernel.async_event/type': named(kIbvEvent),
+  'kernel.uverbs_command/command': uverbsCommandName,
+  'kernel.uverbs_command/result': errnoName,
   'hca.rx_drop/reason': named(kDropReason),
   'hca.nak/syndrome': aethName,
   'hca.qp_state/state': named(kQpState),

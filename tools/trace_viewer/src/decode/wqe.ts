@@ -25,7 +25,7 @@ export function decodeWqe(bytes: Uint8Array): Decoded {
   c.number('immediate or key', 12, 4, 'hex');
   c.at = 16;
   segments(c, opcode, Math.min(ds * 16, bytes.length));
-  if (ds * 16 > bytes.length) c.problems.push(`the WQE is ${ds * 16} bytes long, ${bytes.length} are in the trace`);
+  c.cut = ds * 16 > bytes.length;
   return c.done(`${kMlx5Opcode[opcode] ?? 'WQE'} WQE of QP ${qpn}, index ${c.uint(1, 2)}`);
 }
 

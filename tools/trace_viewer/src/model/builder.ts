@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What parsers fill: columns in file order, lanes, points, messages and diagnostics. buildTrace() in index.ts sorts and indexes it.
 import { instantColumns, packetColumns, spanColumns, valueColumns } from './columns';
-import type { BytesKind, BytesTable, Diagnostic, Header, Lane, Point, RecordKind } from './types';
+import { ByteStore } from './byte_store';
+import type { BytesKind, Diagnostic, Header, Lane, Mark, Point, RecordKind } from './types';
 
 export interface RawMessage {
   id: number;
@@ -15,6 +16,8 @@ export interface RawMessage {
   wrId?: number;
   qpn?: number;
   host?: number;
+  /** enum ibv_wc_status. */
+  status?: number;
 }
 
 /** Ids beyond this would make the dense index tables absurdly large: the file is damaged. */
@@ -38,9 +41,7 @@ export class Builder {
   counters = valueColumns();
   states = valueColumns();
   packets = packetColumns();
-  spanBytes: BytesTable = new Map();
-  instantBytes: BytesTable = new Map();
-  packetBytes: BytesTable = new Map();
+  bytes = new ByteStore();
   messages: RawMessage[] = [];
   diagnostics: Diagnostic[] = [];
   complete = false;
@@ -60,9 +61,17 @@ export class Builder {
     if (lane.id < 0 || lane.id > 1 << 20) throw new Error(`lane id ${lane.id} is out of range`);
     this.lanes[lane.id] = lane;
   }
-  point(id: number, name: string, cat: string, kind: RecordKind, args: string[], bytes: BytesKind | null = null): void {
+  point(
+    id: number,
+    name: string,
+    cat: string,
+    kind: RecordKind,
+    args: string[],
+    more: { bytes?: BytesKind | null; mark?: Mark | null; markIf?: number } = {},
+  ): void {
     if (id < 0 || id > 0xffff) throw new Error(`point id ${id} is out of range`);
-    this.points[id] = { id, name, cat, kind, args: args.slice(0, 4), bytes };
+    const { bytes = null, mark = null, markIf = -1 } = more;
+    this.points[id] = { id, name, cat, kind, args: args.slice(0, 4), bytes, mark, markIf };
   }
 
   checkId(id: number, what: string): number {

@@ -27,10 +27,10 @@ export class Columns<K extends string> {
   }
 }
 
-export type SpanKey = 'id' | 'start' | 'dur' | 'wait' | 'lane' | 'point' | 'msg' | 'parent' | 'a0' | 'a1' | 'a2' | 'a3';
-export type InstantKey = 't' | 'lane' | 'point' | 'msg' | 'parent' | 'a0' | 'a1' | 'a2' | 'a3';
+export type SpanKey = 'id' | 'start' | 'dur' | 'wait' | 'lane' | 'point' | 'msg' | 'parent' | 'a0' | 'a1' | 'a2' | 'a3' | 'bytes';
+export type InstantKey = 't' | 'lane' | 'point' | 'msg' | 'parent' | 'a0' | 'a1' | 'a2' | 'a3' | 'bytes';
 export type ValueKey = 't' | 'lane' | 'point' | 'v';
-export type PacketKey = 't' | 'lane' | 'point' | 'msg' | 'len' | 'tx';
+export type PacketKey = 't' | 'lane' | 'point' | 'msg' | 'len' | 'tx' | 'frame' | 'bytes';
 
 const kArgs = { a0: Float64Array, a1: Float64Array, a2: Float64Array, a3: Float64Array };
 
@@ -44,6 +44,7 @@ export const spanColumns = () =>
     point: Uint16Array,
     msg: Uint32Array,
     parent: Uint32Array,
+    bytes: Uint32Array,
     ...kArgs,
   });
 export const instantColumns = () =>
@@ -53,6 +54,7 @@ export const instantColumns = () =>
     point: Uint16Array,
     msg: Uint32Array,
     parent: Uint32Array,
+    bytes: Uint32Array,
     ...kArgs,
   });
 export const valueColumns = () =>
@@ -65,4 +67,6 @@ export const packetColumns = () =>
     msg: Uint32Array,
     len: Uint32Array,
     tx: Uint8Array,
+    frame: Float64Array,
+    bytes: Uint32Array,
   });

@@ -6,7 +6,7 @@ import { buildLod } from './lod';
 import { buildMessages } from './messages';
 import { assignSlots } from './slots';
 import { groupAndSort, groupBy, permute } from './sort';
-import type { BytesTable, Csr, Instants, Lane, Packets, Point, Spans, Trace, Values } from './types';
+import type { Csr, Instants, Lane, Packets, Point, Spans, Trace, Values } from './types';
 import { kNone } from './types';
 
 export function buildTrace(raw: Builder, name: string, bytesRead: number): Trace {
@@ -42,6 +42,7 @@ export function buildTrace(raw: Builder, name: string, bytesRead: number): Trace
     instantOffset: instants.offset,
     packets: packets.records,
     packetOffset: packets.offset,
+    pieces: raw.bytes.pieces,
     counters,
     states,
     messages,
@@ -75,7 +76,16 @@ function fillGaps(raw: Builder): void {
   }
   for (let i = Math.max(raw.points.length - 1, ...points); i >= 0; --i) {
     if (!raw.points[i])
-      raw.points[i] = { id: i, name: `point ${i}`, cat: '', kind: 'span', args: [], bytes: null } satisfies Point;
+      raw.points[i] = {
+        id: i,
+        name: `point ${i}`,
+        cat: '',
+        kind: 'span',
+        args: [],
+        bytes: null,
+        mark: null,
+        markIf: -1,
+      } satisfies Point;
   }
 }
 
@@ -97,7 +107,7 @@ function sortSpans(raw: Builder) {
     msg: permute(col.msg as Uint32Array, order),
     parent: permute(col.parent as Uint32Array, order),
     args: ([col.a0, col.a1, col.a2, col.a3] as Float64Array[]).map((a) => permute(a, order)),
-    bytes: moveBytes(raw.spanBytes, order),
+    bytes: permute(col.bytes as Uint32Array, order),
   };
   return { spans, rows, crowded };
 }
@@ -116,7 +126,7 @@ function sortInstants(raw: Builder): { records: Instants; offset: Uint32Array } 
       msg: permute(col.msg as Uint32Array, order),
       parent: permute(col.parent as Uint32Array, order),
       args: ([col.a0, col.a1, col.a2, col.a3] as Float64Array[]).map((a) => permute(a, order)),
-      bytes: moveBytes(raw.instantBytes, order),
+      bytes: permute(col.bytes as Uint32Array, order),
     },
   };
 }
@@ -135,19 +145,10 @@ function sortPackets(raw: Builder): { records: Packets; offset: Uint32Array } {
       msg: permute(col.msg as Uint32Array, order),
       len: permute(col.len as Uint32Array, order),
       tx: permute(col.tx as Uint8Array, order),
-      bytes: moveBytes(raw.packetBytes, order),
+      frame: permute(col.frame as Float64Array, order),
+      bytes: permute(col.bytes as Uint32Array, order),
     },
   };
-}
-
-function moveBytes(table: BytesTable, order: Uint32Array): BytesTable {
-  const moved: BytesTable = new Map();
-  if (table.size === 0) return moved;
-  for (let i = 0; i < order.length; ++i) {
-    const b = table.get(order[i]);
-    if (b !== undefined) moved.set(i, b);
-  }
-  return moved;
 }
 
 function sortValues(c: Builder['counters'], points: number): Values {

@@ -3,7 +3,7 @@
 // trace ends before they do). QPN, PSN, poster and status come from the message's spans: the first span that has such an
 // argument speaks for the message.
 import type { Builder } from './builder';
-import { isErrorCompletion } from '../decode/values';
+import { isErrorCompletion, wcStatusOf } from '../decode/values';
 import type { Csr, Messages, Point, Spans } from './types';
 import { Status } from './types';
 
@@ -46,7 +46,7 @@ export function buildMessages(raw: Builder, spans: Spans, spansOf: Csr, most: nu
     psn: new Int32Array(n).fill(-1),
     host: new Int8Array(n).fill(-1),
     status: new Uint8Array(n),
-    syndrome: new Uint8Array(n),
+    wcStatus: new Uint8Array(n),
     stages: finished.some((m) => m.stages) ? stages : [],
   };
   const wrId = finished.some((m) => m.wrId !== undefined) ? new Float64Array(n).fill(NaN) : null;
@@ -58,7 +58,7 @@ export function buildMessages(raw: Builder, spans: Spans, spansOf: Csr, most: nu
     out.flow[r] = m.flow;
     out.op[r] = m.op;
     out.bytes[r] = m.bytes;
-    m.stages?.forEach((ps, s) => (stages[s][r] = ps));
+    m.stages?.forEach((ps, s) => (stages[s][r] = ps ?? 0));
   });
   out.wrId = wrId;
   extra.forEach((id, i) => {
@@ -70,6 +70,10 @@ export function buildMessages(raw: Builder, spans: Spans, spansOf: Csr, most: nu
   finished.forEach((m, r) => {
     if (m.qpn !== undefined) out.qpn[r] = m.qpn;
     if (m.host !== undefined) out.host[r] = m.host;
+    if (m.status !== undefined) {
+      out.wcStatus[r] = m.status;
+      if (m.status !== 0) out.status[r] = Status.error;
+    }
   });
   return out;
 }
@@ -110,7 +114,7 @@ function describe(
     }
     if (p.syndrome >= 0 && p.opcode >= 0 && isErrorCompletion(raw.points[spans.point[i]].name, spans.args[p.opcode][i])) {
       out.status[r] = Status.error;
-      out.syndrome[r] = spans.args[p.syndrome][i];
+      out.wcStatus[r] = wcStatusOf(spans.args[p.syndrome][i]);
     }
   }
   if (unfinished) out.t[r] = t;

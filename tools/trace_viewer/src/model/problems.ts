@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of what went wrong or was repeated: drops, NAKs, RNR, retransmissions, overruns, error completions, faults, and lost
-// wake-ups. Derived from the names of points; points whose name speaks of an error are listed even if no rule knows them.
-import { aethName, isErrorCompletion, syndromeName, valueName } from '../decode/values';
+// wake-ups. What the file marks counts; rules by the names of points add to it, and a name that speaks of an error is enough without.
+import { aethName, isErrorCompletion, syndromeName, valueName, wcStatusName } from '../decode/values';
 import { findLostWakeUps } from './wakeups';
-import type { Point, Trace } from './types';
+import type { Instants, Point, Spans, Trace } from './types';
 import { Status } from './types';
 
 export type Severity = 'error' | 'warning' | 'info';
@@ -68,41 +68,25 @@ export function findProblems(trace: Trace): Problem[] {
     count.set(p.kind, n);
     if (n <= kMostPerKind) problems.push(p);
   };
+  const judge = (record: 'span' | 'instant', index: number, records: Spans | Instants, t: number) => {
+    const point = trace.points[records.point[index]];
+    const rule = rules[point.id]!;
+    const arg = argumentReader(point, records.args, index);
+    if (rule.when && !rule.when(arg, point)) return;
+    const { severity, kind } = rule;
+    const place = { t, lane: records.lane[index], msg: records.msg[index] };
+    add({ severity, kind, text: describe(point, arg), ...place, at: { record, index } });
+  };
   const { spans, instants } = trace;
   for (let i = 0; i < spans.n; ++i) {
-    const rule = rules[spans.point[i]];
-    if (!rule) continue;
-    const point = trace.points[spans.point[i]];
-    const arg = argumentReader(point, spans.args, i);
-    if (rule.when && !rule.when(arg, point)) continue;
-    add({
-      severity: rule.severity,
-      kind: rule.kind,
-      text: describe(point, arg),
-      t: spans.start[i],
-      lane: spans.lane[i],
-      msg: spans.msg[i],
-      at: { record: 'span', index: i },
-    });
+    if (rules[spans.point[i]]) judge('span', i, spans, spans.start[i]);
   }
   for (let i = 0; i < instants.n; ++i) {
-    const rule = rules[instants.point[i]];
-    if (!rule) continue;
-    const point = trace.points[instants.point[i]];
-    const arg = argumentReader(point, instants.args, i);
-    if (rule.when && !rule.when(arg, point)) continue;
-    add({
-      severity: rule.severity,
-      kind: rule.kind,
-      text: describe(point, arg),
-      t: instants.t[i],
-      lane: instants.lane[i],
-      msg: instants.msg[i],
-      at: { record: 'instant', index: i },
-    });
+    if (rules[instants.point[i]]) judge('instant', i, instants, instants.t[i]);
   }
   for (const w of findLostWakeUps(trace)) add(w);
-  for (const m of unfinished(trace)) add(m);
+  const told = new Set(problems.filter((p) => p.severity === 'error').map((p) => p.msg));
+  for (const m of failures(trace)) if (m.kind !== kFailed || !told.has(m.msg)) add(m);
   for (const [kind, n] of count) {
     if (n <= kMostPerKind) continue;
     problems.push({
@@ -118,12 +102,16 @@ export function findProblems(trace: Trace): Problem[] {
   return problems.sort((a, b) => a.t - b.t);
 }
 
+/** The file's own mark goes before the rules, which still name the kind; a rule counts alone where the file does not mark the point. */
 function ruleOf(p: Point): Rule | undefined {
+  if (p.kind !== 'span' && p.kind !== 'instant') return undefined;
   const rule = kRules[p.name];
-  if (rule || p.kind === 'counter' || p.kind === 'state' || p.kind === 'packet') return rule;
-  return kSuspicious.test(p.name)
-    ? { severity: 'warning', kind: p.name.slice(p.name.indexOf('.') + 1).replace(/_/g, ' ') }
-    : undefined;
+  const kind = rule?.kind ?? p.name.slice(p.name.indexOf('.') + 1).replace(/_/g, ' ');
+  if (p.mark !== null) {
+    const flag = p.args[p.markIf];
+    return { severity: p.mark, kind, ...(flag !== undefined ? { when: (arg) => arg(flag) !== 0 } : {}) };
+  }
+  return rule ?? (kSuspicious.test(p.name) ? { severity: 'warning', kind } : undefined);
 }
 
 function argumentReader(point: Point, args: Float64Array[], i: number): (name: string) => number {
@@ -144,22 +132,27 @@ function describe(point: Point, arg: (name: string) => number): string {
     .join(', ');
 }
 
-/** Messages that never finished, in one entry each. */
-function unfinished(trace: Trace): Problem[] {
+const kFailed = 'message failed';
+
+/** Messages that never finished or of which the file says that they failed, in one entry each. */
+function failures(trace: Trace): Problem[] {
   const m = trace.messages;
   const out: Problem[] = [];
   for (let r = 0; r < m.n; ++r) {
-    if (m.status[r] !== Status.unfinished) continue;
-    const k = trace.spansOf.offset[m.id[r]];
-    const index = trace.spansOf.list[k];
+    if (m.status[r] === Status.ok) continue;
+    const failed = m.status[r] === Status.error;
+    if (failed && m.wcStatus[r] === 0) continue;
+    const id = m.id[r];
+    const first = trace.spansOf.offset[id];
+    const index = first < trace.spansOf.offset[id + 1] ? trace.spansOf.list[first] : -1;
     out.push({
-      severity: 'warning',
-      kind: 'message not delivered',
-      text: `message ${m.id[r]} has no end in this trace`,
+      severity: failed ? 'error' : 'warning',
+      kind: failed ? kFailed : 'message not delivered',
+      text: failed ? `WR ${id} ended with ${wcStatusName(m.wcStatus[r])}` : `WR ${id} has no end in this trace`,
       t: m.t[r],
-      lane: trace.spans.lane[index],
-      msg: m.id[r],
-      at: { record: 'span', index },
+      lane: index >= 0 ? trace.spans.lane[index] : -1,
+      msg: id,
+      at: index >= 0 ? { record: 'span', index } : null,
     });
   }
   return out;

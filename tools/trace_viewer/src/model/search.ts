@@ -3,7 +3,7 @@
 // or wr, wr_id, flow, bytes, latency, status, lane, point, host). The value is a number, 0x…, a time, a name, a range a..b or a
 // comparison >x, <x, >=x, <=x. A word without a key is a piece of a lane's or point's name, or a message's number. A message matches
 // a word too when one of its spans does.
-import { kWrOpcode, syndromeName, valueName } from '../decode/values';
+import { kWrOpcode, valueName, wcStatusName } from '../decode/values';
 import { parseTime } from './time';
 import type { Point, Trace } from './types';
 import { Status } from './types';
@@ -79,9 +79,9 @@ export function statusText(trace: Trace, r: number): string {
   const m = trace.messages;
   switch (m.status[r]) {
     case Status.ok:
-      return 'ok';
+      return 'SUCCESS';
     case Status.error:
-      return syndromeName(m.syndrome[r]);
+      return wcStatusName(m.wcStatus[r]);
     default:
       return 'not finished';
   }
@@ -112,7 +112,9 @@ function messageTest(trace: Trace, term: Term): (r: number) => boolean {
     case 'op':
       return either(test ? number(m.op) : text((r) => opName(m.op[r])), anySpan(trace, term));
     case 'status':
-      return term.text === 'error' ? (r) => m.status[r] !== Status.ok : text((r) => statusText(trace, r));
+      if (test) return (r) => m.status[r] !== Status.unfinished && test(m.wcStatus[r]);
+      if (term.text === 'error') return (r) => m.status[r] !== Status.ok;
+      return term.text === 'ok' ? (r) => m.status[r] === Status.ok : text((r) => statusText(trace, r));
     case 'host':
       return test ? number(m.host) : text((r) => trace.header.hosts[m.host[r]] ?? '');
     case '':

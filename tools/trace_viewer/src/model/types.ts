@@ -4,6 +4,7 @@
 
 export type LaneKind = 'exclusive' | 'pipelined' | 'counter' | 'state' | 'instant';
 export type RecordKind = 'span' | 'instant' | 'counter' | 'state' | 'packet';
+export type Mark = 'warning' | 'error';
 /** What the raw bytes of a record are. */
 export type BytesKind = 'frame' | 'wqe' | 'rwqe' | 'cqe' | 'eqe' | 'tlp';
 
@@ -26,6 +27,10 @@ export interface Point {
   args: string[];
   /** Set when records of this point may carry raw bytes. */
   bytes: BytesKind | null;
+  /** What a record of this point tells of: trouble, or null. */
+  mark: Mark | null;
+  /** The mark holds only where this argument is not zero; -1: always. */
+  markIf: number;
 }
 
 export interface Header {
@@ -44,8 +49,8 @@ export interface Diagnostic {
   text: string;
 }
 
-/** Sparse raw bytes: record index (after sorting) to hexadecimal text. */
-export type BytesTable = Map<number, string>;
+/** Raw bytes of all records, in pieces of one size; byte_store.ts reads them. */
+export type Pieces = Uint8Array[];
 
 /** Sorted by (row, start). A row is a lane's slot: spans in a row do not overlap, but for the last slot of a crowded lane. */
 export interface Spans {
@@ -60,7 +65,8 @@ export interface Spans {
   /** Span id of the cause, 0 = none known. */
   parent: Uint32Array;
   args: Float64Array[];
-  bytes: BytesTable;
+  /** Position in the trace's `pieces`, 0 = none. */
+  bytes: Uint32Array;
 }
 
 /** Sorted by (lane, t). */
@@ -72,7 +78,8 @@ export interface Instants {
   msg: Uint32Array;
   parent: Uint32Array;
   args: Float64Array[];
-  bytes: BytesTable;
+  /** Position in the trace's `pieces`, 0 = none. */
+  bytes: Uint32Array;
 }
 
 /** Sorted by (lane, t). */
@@ -84,7 +91,9 @@ export interface Packets {
   msg: Uint32Array;
   len: Uint32Array;
   tx: Uint8Array;
-  bytes: BytesTable;
+  /** The same number at both ends of a cable; 0 = unknown. */
+  frame: Float64Array;
+  bytes: Uint32Array;
 }
 
 /** Counters and states: sorted by (series, t). */
@@ -150,8 +159,8 @@ export interface Messages {
   /** Host that posted it, -1 when unknown. */
   host: Int8Array;
   status: Uint8Array;
-  /** Of the error completion, else 0. */
-  syndrome: Uint8Array;
+  /** enum ibv_wc_status: from the file, or from the syndrome of the error completion. */
+  wcStatus: Uint8Array;
   /** One column per stage; empty when the file has no stages. */
   stages: Float64Array[];
 }
@@ -176,6 +185,7 @@ export interface Trace {
   instantOffset: Uint32Array;
   packets: Packets;
   packetOffset: Uint32Array;
+  pieces: Pieces;
   counters: Values;
   states: Values;
   messages: Messages;

@@ -2,7 +2,10 @@
 // Reads a block line of the native format straight from its bytes: columns of integers become Float64Arrays without the detour over
 // strings and number objects. Anything out of the ordinary makes it give up (null), and the caller takes JSON.parse.
 
-export type Value = number | string | Float64Array | string[];
+import type { ByteStore } from '../model/byte_store';
+
+/** A column of raw bytes is one of positions in the store. */
+export type Value = number | string | Float64Array | Uint32Array | string[];
 export type Block = Record<string, Value>;
 
 const text = new TextDecoder();
@@ -13,7 +16,7 @@ export function looksLikeBlock(b: Uint8Array, from: number, to: number): boolean
   return to - from > 20 && b[from] === 123 && b[from + 2] === 107 && b[from + 5] === 34;
 }
 
-export function scanBlock(b: Uint8Array, from: number, to: number): Block | null {
+export function scanBlock(b: Uint8Array, from: number, to: number, store: ByteStore): Block | null {
   const out: Block = {};
   let p = from + 1;
   let n = 0;
@@ -25,7 +28,12 @@ export function scanBlock(b: Uint8Array, from: number, to: number): Block | null
     if (b[keyEnd + 1] !== 58) return null;
     p = keyEnd + 2;
     if (b[p] === 91) {
-      const end = b[p + 1] === 34 ? stringColumn(b, p, to, out, key) : numberColumn(b, p + 1, to, n, out, key);
+      const text = b[p + 1] === 34;
+      const end = !text
+        ? numberColumn(b, p + 1, to, n, out, key)
+        : key === 'bytes'
+          ? bytesColumn(b, p + 1, to, n, out, store)
+          : stringColumn(b, p, to, out, key);
       if (end < 0) return null;
       p = end;
     } else if (b[p] === 34) {
@@ -88,6 +96,24 @@ function numberColumn(b: Uint8Array, at: number, to: number, n: number, out: Blo
     else if (c !== 93 || i + 1 !== n) return -1;
   }
   out[key] = column;
+  return n === 0 ? -1 : p + 1;
+}
+
+function bytesColumn(b: Uint8Array, at: number, to: number, n: number, out: Block, store: ByteStore): number {
+  const column = new Uint32Array(n);
+  let p = at;
+  for (let i = 0; i < n; ++i) {
+    if (b[p] !== 34) return -1;
+    let end = p + 1;
+    while (end < to && b[end] !== 34) ++end;
+    const position = store.addHex(b, p + 1, end);
+    if (position < 0) return -1;
+    column[i] = position;
+    p = end + 1;
+    if (b[p] === 44 && i + 1 < n) ++p;
+    else if (b[p] !== 93 || i + 1 !== n) return -1;
+  }
+  out.bytes = column;
   return n === 0 ? -1 : p + 1;
 }
 

@@ -50,9 +50,9 @@ export class ChromeParser implements LineSink {
   private wait = 0;
   private label = '';
   private sortIndex = 0;
-  private op = 0;
-  private bytes = 0;
-  private flow = 0;
+  /** Numbers of the work request by name, and its stages. */
+  private details: Record<string, number> = {};
+  private stages: [string, number][] = [];
   private argNames: string[] = [];
   private argCount = 0;
 
@@ -88,7 +88,8 @@ export class ChromeParser implements LineSink {
   finish(): void {
     if (!this.out.complete) this.out.say('warning', 'the file has no metadata at its end: it was cut short');
     for (let pid = kFirstHostPid; this.hosts.has(pid); ++pid) this.out.header.hosts.push(this.hosts.get(pid)!);
-    this.out.say('note', 'Chrome JSON holds whole nanoseconds and no stages: open the native trace for exact waterfalls');
+    const less = this.out.header.stages.length > 0 ? 'no raw bytes' : 'neither stages nor raw bytes';
+    this.out.say('note', `Chrome JSON holds times in whole nanoseconds and ${less}: the native trace has all of it`);
     this.placeCounters();
     this.causes.resolve(this.out.spans);
   }
@@ -145,8 +146,13 @@ export class ChromeParser implements LineSink {
   private arguments(): void {
     const s = this.s;
     this.hasArgs = true;
-    this.msg = this.span = this.wait = this.op = this.bytes = this.flow = 0;
+    this.msg = this.span = this.wait = 0;
     this.argCount = 0;
+    const message = this.pid === kMessagesPid;
+    if (message) {
+      this.details = {};
+      this.stages = [];
+    }
     s.expect(123);
     if (s.take(125)) return;
     do {
@@ -156,20 +162,34 @@ export class ChromeParser implements LineSink {
         this.label = s.string();
         continue;
       }
+      if (s.peek() === 123) {
+        this.nested(key);
+        continue;
+      }
       const value = s.integer();
-      if (key === 'msg') this.msg = value;
+      if (message) this.details[key] = value;
+      else if (key === 'msg') this.msg = value;
       else if (key === 'span') this.span = value;
       else if (key === 'wait_ps') this.wait = value;
       else if (key === 'sort_index') this.sortIndex = value;
-      else {
-        if (key === 'op') this.op = value;
-        else if (key === 'bytes') this.bytes = value;
-        else if (key === 'flow') this.flow = value;
-        if (this.argCount < 4) {
-          this.args[this.argCount] = value;
-          this.argNames[this.argCount++] = key;
-        }
+      else if (this.argCount < 4) {
+        this.args[this.argCount] = value;
+        this.argNames[this.argCount++] = key;
       }
+    } while (s.take(44));
+    s.expect(125);
+  }
+
+  /** Numbers by name one level down; those of "stages" are kept. */
+  private nested(of: string): void {
+    const s = this.s;
+    s.expect(123);
+    if (s.take(125)) return;
+    do {
+      const key = s.string();
+      s.expect(58);
+      const value = s.integer();
+      if (of === 'stages') this.stages.push([key, value]);
     } while (s.take(44));
     s.expect(125);
   }
@@ -287,14 +307,17 @@ export class ChromeParser implements LineSink {
   }
 
   private beginMessage(): RawMessage {
+    if (!this.hasArgs) this.details = {};
+    const d = this.details;
     return {
       id: this.out.checkId(this.id, 'message id'),
       t: this.t,
       total: NaN,
-      flow: this.flow,
-      op: this.op,
-      bytes: this.bytes,
+      flow: d.flow ?? 0,
+      op: d.op ?? 0,
+      bytes: d.bytes ?? 0,
       stages: null,
+      ...known(d),
     };
   }
   private endMessage(): void {
@@ -302,7 +325,25 @@ export class ChromeParser implements LineSink {
     if (!m) throw new Error(`message ${this.id} ends without a beginning`);
     this.open.delete(this.id);
     m.total = this.t - m.t;
+    if (this.hasArgs) {
+      Object.assign(m, known(this.details));
+      if (this.stages.length > 0) this.addStages(m);
+    }
     this.out.messages.push(m);
+  }
+
+  /** Stages are exact where times are whole nanoseconds: their sum is the latency, unless it is another one. */
+  private addStages(m: RawMessage): void {
+    const names = this.out.header.stages;
+    m.stages = [];
+    let sum = 0;
+    for (const [name, ps] of this.stages) {
+      let at = names.indexOf(name);
+      if (at < 0) at = names.push(name) - 1;
+      m.stages[at] = ps;
+      sum += ps;
+    }
+    if (Math.abs(sum - m.total) <= 1000) m.total = sum;
   }
 
   private pointOf(points: Map<string, PointOf>, kind: 'span' | 'instant'): PointOf {
@@ -379,6 +420,14 @@ function split(tid: number): [number, number] {
     return [Math.floor(x / kFarSlots), 1000 + (x % kFarSlots)];
   }
   return [Math.floor(tid / 1000) - 1, tid % 1000];
+}
+function known(d: Record<string, number>): Partial<RawMessage> {
+  const out: Partial<RawMessage> = {};
+  if ('wr_id' in d) out.wrId = d.wr_id;
+  if ('qpn' in d) out.qpn = d.qpn;
+  if ('host' in d) out.host = d.host;
+  if ('status' in d) out.status = d.status;
+  return out;
 }
 function hostOf(pid: number): number {
   return pid < kFirstHostPid ? -1 : pid - kFirstHostPid;

@@ -3,7 +3,7 @@
 // lines around it count. The end record's totals are checked against what was read.
 import type { Builder } from '../model/builder';
 import type { Columns } from '../model/columns';
-import type { BytesKind, BytesTable, LaneKind, RecordKind } from '../model/types';
+import type { BytesKind, LaneKind, Mark, RecordKind } from '../model/types';
 import { looksLikeBlock, scanBlock } from './block';
 import type { LineSink } from './lines';
 
@@ -12,11 +12,13 @@ export const kNativeFormat = 'rdmasim-cols/1';
 type Json = Record<string, unknown>;
 const kLaneKinds = ['exclusive', 'pipelined', 'counter', 'state', 'instant'];
 const kRecordKinds = ['span', 'instant', 'counter', 'state', 'packet'];
+const kMarks = ['warning', 'error'];
 const kBytesKinds = ['frame', 'wqe', 'rwqe', 'cqe', 'eqe', 'tlp'];
 const kMost = 1 << 20;
 
 export class NativeParser implements LineSink {
   private readonly text = new TextDecoder();
+  private readonly encoder = new TextEncoder();
   private unknown = new Set<string>();
 
   constructor(private readonly out: Builder) {}
@@ -24,7 +26,7 @@ export class NativeParser implements LineSink {
   line(buffer: Uint8Array, from: number, to: number, number: number, offset: number): void {
     if (to === from) return;
     try {
-      const block = looksLikeBlock(buffer, from, to) ? scanBlock(buffer, from, to) : null;
+      const block = looksLikeBlock(buffer, from, to) ? scanBlock(buffer, from, to, this.out.bytes) : null;
       this.value(block ?? this.parse(buffer.subarray(from, to)), number);
     } catch (e) {
       if (number === 1) throw e;
@@ -118,7 +120,13 @@ export class NativeParser implements LineSink {
   private point(v: Json): void {
     const kind = kRecordKinds.includes(String(v.kind)) ? (v.kind as RecordKind) : 'span';
     const bytes = kBytesKinds.includes(String(v.bytes)) ? (v.bytes as BytesKind) : kind === 'packet' ? 'frame' : null;
-    this.out.point(integer(v.id, 'point id'), String(v.name ?? ''), String(v.cat ?? ''), kind, strings(v.args), bytes);
+    const mark = kMarks.includes(String(v.mark)) ? (v.mark as Mark) : null;
+    const markIf = v.mark_if === undefined ? -1 : integer(v.mark_if, 'mark_if');
+    this.out.point(integer(v.id, 'point id'), String(v.name ?? ''), String(v.cat ?? ''), kind, strings(v.args), {
+      bytes,
+      mark,
+      markIf,
+    });
   }
 
   private spans(v: Json): void {
@@ -138,7 +146,7 @@ export class NativeParser implements LineSink {
       c.col.parent[at + i] = up && up[i] !== 0 ? Math.max(0, id - up[i]) : 0;
     }
     args(v, n, c, at);
-    raw(v, n, at, this.out.spanBytes);
+    this.raw(v, n, c.col.bytes, at);
     c.n = at + n;
   }
 
@@ -150,7 +158,7 @@ export class NativeParser implements LineSink {
     this.common(v, n, c, at);
     plain(v, 'parent', n, c.col.parent, at);
     args(v, n, c, at);
-    raw(v, n, at, this.out.instantBytes);
+    this.raw(v, n, c.col.bytes, at);
     c.n = at + n;
   }
 
@@ -172,7 +180,8 @@ export class NativeParser implements LineSink {
     this.common(v, n, c, at);
     plain(v, 'len', n, c.col.len, at);
     plain(v, 'tx', n, c.col.tx, at);
-    raw(v, n, at, this.out.packetBytes);
+    plain(v, 'frame', n, c.col.frame, at);
+    this.raw(v, n, c.col.bytes, at);
     c.n = at + n;
   }
 
@@ -183,7 +192,7 @@ export class NativeParser implements LineSink {
     times(v, 't', n, t, 0);
     const [total, flow, op, bytes] = ['total', 'flow', 'op', 'bytes'].map((k) => column(v, k, n));
     const stages = this.out.header.stages.map((s) => column(v, s, n));
-    const [wrId, qpn, host] = ['wr_id', 'qpn', 'host'].map((k) => column(v, k, n));
+    const [wrId, qpn, host, status] = ['wr_id', 'qpn', 'host', 'status'].map((k) => column(v, k, n));
     for (let i = 0; i < n; ++i) {
       this.out.messages.push({
         id: this.out.checkId(ids ? ids[i] : 0, 'message id'),
@@ -196,6 +205,7 @@ export class NativeParser implements LineSink {
         wrId: wrId?.[i],
         qpn: qpn?.[i],
         host: host?.[i],
+        status: status?.[i],
       });
     }
   }
@@ -223,6 +233,20 @@ export class NativeParser implements LineSink {
     small(v, 'point', n, c.col.point, at, 0xffff);
     small(v, 'msg', n, c.col.msg, at, 1 << 27);
   }
+
+  private raw(v: Json, n: number, to: Numbers, at: number): void {
+    const c = v.bytes;
+    if (c === undefined) return void to.fill(0, at, at + n);
+    if (c instanceof Uint32Array) return void to.set(c, at);
+    if (!Array.isArray(c) || c.length !== n) throw new Error(`column “bytes” does not have ${n} values`);
+    for (let i = 0; i < n; ++i) {
+      const text = this.encoder.encode(String(c[i]));
+      const position = this.out.bytes.addHex(text, 0, text.length);
+      if (position < 0)
+        throw new Error(`column “bytes” holds ${JSON.stringify(c[i]).slice(0, 40)}; hexadecimal text is expected`);
+      to[at + i] = position;
+    }
+  }
 }
 
 type Numbers = Float64Array | Uint32Array | Uint16Array | Uint8Array;
@@ -246,9 +270,12 @@ function count(v: Json): number {
 function column(v: Json, key: string, n: number): ArrayLike<number> | null {
   const c = v[key];
   if (c === undefined) return null;
-  if (!(Array.isArray(c) || c instanceof Float64Array) || c.length !== n)
-    throw new Error(`column “${key}” does not have ${n} values`);
-  return c as ArrayLike<number>;
+  if (!(Array.isArray(c) || c instanceof Float64Array)) throw new Error(`column “${key}” is no list of ${n} numbers`);
+  if (c.length !== n) throw new Error(`column “${key}” has ${c.length} values, ${n} are expected`);
+  if (c instanceof Float64Array) return c;
+  const bad = c.findIndex((x) => typeof x !== 'number');
+  if (bad >= 0) throw new Error(`column “${key}” holds ${JSON.stringify(c[bad])?.slice(0, 40)}; a number is expected`);
+  return c as number[];
 }
 function plain(v: Json, key: string, n: number, to: Numbers, at: number): void {
   const c = column(v, key, n);
@@ -279,10 +306,4 @@ function times(v: Json, key: string, n: number, to: Float64Array, at: number): v
 }
 function args<K extends string>(v: Json, n: number, c: Columns<K>, at: number): void {
   for (const k of ['a0', 'a1', 'a2', 'a3'] as K[]) plain(v, k, n, c.col[k], at);
-}
-function raw(v: Json, n: number, at: number, to: BytesTable): void {
-  const c = v.bytes;
-  if (c === undefined) return;
-  if (!Array.isArray(c) || c.length !== n) throw new Error(`column “bytes” does not have ${n} values`);
-  for (let i = 0; i < n; ++i) if (typeof c[i] === 'string' && c[i] !== '') to.set(at + i, c[i] as string);
 }

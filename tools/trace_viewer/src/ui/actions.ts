@@ -159,6 +159,15 @@ export function jumpToSpan(i: number): void {
   center(t.spans.start[i], t.spans.dur[i]);
   revealLane.value = { lane: t.spans.lane[i], nonce: ++nonce };
 }
+/** Shows an instant or packet of trace a in the middle. */
+export function jumpToMark(record: 'instant' | 'packet', i: number): void {
+  const t = s.a.value?.trace;
+  if (!t) return;
+  const records = record === 'instant' ? t.instants : t.packets;
+  selectMark(record, i);
+  center(records.t[i], 0);
+  revealLane.value = { lane: records.lane[i], nonce: ++nonce };
+}
 export function jumpToProblem(p: Problem): void {
   const t = s.a.value?.trace;
   if (!t) return;

@@ -103,9 +103,16 @@ const kTabs: [Tab, string][] = [
 
 function Workspace() {
   const [bottom, setBottom] = useState(260);
+  const [right, setRight] = useState(400);
   const side = s.side.value;
   return (
-    <main class="workspace" style={{ gridTemplateRows: `minmax(120px, 1fr) 6px ${bottom}px` }}>
+    <main
+      class="workspace"
+      style={{
+        gridTemplateRows: `minmax(120px, 1fr) 6px ${bottom}px`,
+        gridTemplateColumns: `minmax(0, 1fr) 6px ${right}px`,
+      }}
+    >
       <div class="timelines">
         <Timeline side="a" />
         {s.b.value && <Timeline side="b" />}
@@ -123,7 +130,18 @@ function Workspace() {
           {side === 'message' ? <MessagePanel /> : <Inspector />}
         </div>
       </aside>
-      <Splitter height={bottom} set={setBottom} />
+      <Splitter
+        way="columns"
+        label="Width of the selection's panel"
+        size={right}
+        set={(w) => setRight(Math.min(Math.max(w, 240), window.innerWidth - 420))}
+      />
+      <Splitter
+        way="rows"
+        label="Height of the tables"
+        size={bottom}
+        set={(h) => setBottom(Math.min(Math.max(h, 60), window.innerHeight - 240))}
+      />
       <section class="bottom" aria-label="Tables">
         <div class="tabs" role="tablist">
           {kTabs.map(([key, label]) => (
@@ -158,27 +176,29 @@ function TabButton({ on, pick, label, badge = 0 }: { on: boolean; pick: () => vo
   );
 }
 
-function Splitter({ height, set }: { height: number; set: (h: number) => void }) {
-  const limit = (h: number) => set(Math.min(Math.max(h, 60), window.innerHeight - 240));
+/** Between panels: drag it, or move it by the arrow keys. */
+function Splitter({ way, label, size, set }: { way: 'rows' | 'columns'; label: string; size: number; set: (s: number) => void }) {
+  const rows = way === 'rows';
   const down = (e: PointerEvent) => {
-    const begun = e.clientY;
+    const at = (m: PointerEvent) => (rows ? m.clientY : m.clientX);
+    const begun = at(e);
     const element = e.currentTarget as HTMLElement;
     element.setPointerCapture(e.pointerId);
-    element.onpointermove = (m) => limit(height + begun - m.clientY);
-    element.onpointerup = () => (element.onpointermove = null);
+    element.onpointermove = (m) => set(size + begun - at(m));
+    element.onpointerup = element.onpointercancel = () => (element.onpointermove = null);
   };
   return (
     <div
-      class="splitter"
+      class={`splitter ${way}`}
       role="separator"
-      aria-orientation="horizontal"
-      aria-label="Height of the tables"
-      aria-valuenow={height}
+      aria-orientation={rows ? 'horizontal' : 'vertical'}
+      aria-label={label}
+      aria-valuenow={size}
       tabIndex={0}
       onPointerDown={down}
       onKeyDown={(e) => {
-        if (e.key === 'ArrowUp') limit(height + 20);
-        else if (e.key === 'ArrowDown') limit(height - 20);
+        if (e.key === (rows ? 'ArrowUp' : 'ArrowLeft')) set(size + 20);
+        else if (e.key === (rows ? 'ArrowDown' : 'ArrowRight')) set(size - 20);
       }}
     />
   );

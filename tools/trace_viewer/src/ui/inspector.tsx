@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything about the selected record: its times, its cause and effects, its arguments by name, and its raw bytes with the fields in
 // them, if the trace carries bytes.
-import { useMemo, useState } from 'preact/hooks';
-import type { Decoded, Field } from '../decode/bytes';
+import { useMemo } from 'preact/hooks';
 import { decodeBytes } from '../decode/index';
 import { formatArgument, valueName } from '../decode/values';
+import { bytesAt } from '../model/byte_store';
 import { causeOf, effectsOf, spansOfMessage } from '../model/lifeline';
 import { formatDuration } from '../model/time';
 import type { Point, Trace } from '../model/types';
 import { spanLabel } from '../view/draw';
-import { jumpToSpan, selectMessage } from './actions';
+import { jumpToMark, jumpToSpan, selectMessage } from './actions';
+import { ByteView } from './byte_view';
 import * as s from './state';
 
 export function Inspector() {
@@ -114,7 +115,7 @@ function SpanFacts({ t, i }: { t: Trace; i: number }) {
         )}
       </dl>
       <Arguments point={point} args={sp.args} i={i} />
-      <Bytes t={t} point={point} text={sp.bytes.get(i)} length={0} />
+      <Bytes t={t} point={point} position={sp.bytes[i]} />
     </>
   );
 }
@@ -153,7 +154,7 @@ function InstantFacts({ t, i }: { t: Trace; i: number }) {
         )}
       </dl>
       <Arguments point={point} args={r.args} i={i} />
-      <Bytes t={t} point={point} text={r.bytes.get(i)} length={0} />
+      <Bytes t={t} point={point} position={r.bytes[i]} />
     </>
   );
 }
@@ -162,6 +163,10 @@ function PacketFacts({ t, i }: { t: Trace; i: number }) {
   const p = t.packets;
   const point = t.points[p.point[i]];
   const wire = wireOf(t, i);
+  const twin = useMemo(() => twinOf(t, i), [t, i]);
+  // The bytes are recorded where the frame was sent.
+  const sent = p.bytes[i] === 0 ? twin : i;
+  const frames = useMemo((): Point => ({ ...point, bytes: 'frame' }), [point]);
   return (
     <>
       <h2>Packet {p.tx[i] ? 'sent' : 'received'}</h2>
@@ -178,14 +183,40 @@ function PacketFacts({ t, i }: { t: Trace; i: number }) {
             </dd>
           </>
         )}
+        {twin >= 0 && (
+          <>
+            <dt>other end</dt>
+            <dd>
+              <button class="link" onClick={() => jumpToMark('packet', twin)}>
+                {p.tx[twin] ? 'sent' : 'received'} at {formatDuration(p.t[twin])}
+              </button>
+            </dd>
+          </>
+        )}
+        {twin < 0 && p.tx[i] !== 0 && p.frame[i] !== 0 && (
+          <>
+            <dt>other end</dt>
+            <dd class="error">did not arrive in this trace</dd>
+          </>
+        )}
         <dt>frame</dt>
-        <dd>{p.len[i]} bytes, without FCS</dd>
+        <dd>
+          {p.len[i]} bytes, without FCS{p.frame[i] > 0 ? <small> packet id {p.frame[i]}, as in the pcapng file</small> : null}
+        </dd>
         <dt>message</dt>
         <Message id={p.msg[i]} />
       </dl>
-      <Bytes t={t} point={{ ...point, bytes: 'frame' }} text={p.bytes.get(i)} length={p.len[i]} />
+      <Bytes t={t} point={frames} position={p.bytes[sent >= 0 ? sent : i]} length={p.len[i]} />
     </>
   );
+}
+
+/** The record of the same frame at the other end of the cable; -1 if none. */
+function twinOf(t: Trace, i: number): number {
+  const { frame, tx, n } = t.packets;
+  if (frame[i] === 0) return -1;
+  for (let k = 0; k < n; ++k) if (frame[k] === frame[i] && tx[k] !== tx[i]) return k;
+  return -1;
 }
 
 /** The span of the packet's message that begins when a sent packet does, or ends when a received one does; -1 if none. */
@@ -203,74 +234,9 @@ function hostName(t: Trace, lane: number): string {
   return h < 0 ? 'fabric' : (t.header.hosts[h] ?? `host ${h}`);
 }
 
-function Bytes({ point, text, length }: { t: Trace; point: Point; text: string | undefined; length: number }) {
-  if (text === undefined) return <p class="hint">{point.bytes ? 'The trace carries no raw bytes for this record.' : ''}</p>;
-  const found = point.bytes ? decodeBytes(point.bytes, text, length) : null;
-  if (!found) return <p class="error">Its raw bytes are no hexadecimal text of a kind that this viewer decodes.</p>;
-  return <DecodedBytes bytes={found.bytes} decoded={found.decoded} />;
-}
-
-export function DecodedBytes({ bytes, decoded }: { bytes: Uint8Array; decoded: Decoded }) {
-  const [lit, setLit] = useState<Field | null>(null);
-  const groups = [...new Set(decoded.fields.map((f) => f.group))];
-  const shown = Math.min(bytes.length, 512);
-  const lines: number[] = [];
-  for (let o = 0; o < shown; o += 16) lines.push(o);
-  return (
-    <>
-      <h3>{decoded.title}</h3>
-      {decoded.problems.map((p) => (
-        <p class="error" key={p}>
-          {p}
-        </p>
-      ))}
-      <pre class="hex" aria-label="raw bytes">
-        {lines.map((o) => (
-          <div key={o}>
-            <span class="offset">{o.toString(16).padStart(4, '0')}</span>{' '}
-            {Array.from(bytes.subarray(o, Math.min(o + 16, shown)), (v, k) => (
-              <span key={k} class={lit && o + k >= lit.at && o + k < lit.at + lit.length ? 'lit' : ''}>
-                {v.toString(16).padStart(2, '0')}
-                {k === 7 ? '  ' : ' '}
-              </span>
-            ))}
-          </div>
-        ))}
-        {bytes.length > shown ? `… ${bytes.length - shown} more bytes` : ''}
-      </pre>
-      <table class="fields">
-        {groups.map((g) => (
-          <tbody key={g}>
-            <tr>
-              <th colSpan={3} scope="rowgroup">
-                {g}
-              </th>
-            </tr>
-            {decoded.fields
-              .filter((f) => f.group === g)
-              .map((f) => (
-                <tr
-                  key={`${f.name}${f.at}`}
-                  tabIndex={0}
-                  onMouseEnter={() => setLit(f)}
-                  onFocus={() => setLit(f)}
-                  onMouseLeave={() => setLit(null)}
-                  onBlur={() => setLit(null)}
-                >
-                  <td>{f.name}</td>
-                  <td>
-                    {f.value}
-                    {f.note ? <small> {f.note}</small> : null}
-                  </td>
-                  <td class="num">
-                    {f.at}
-                    {f.length > 1 ? `–${f.at + f.length - 1}` : ''}
-                  </td>
-                </tr>
-              ))}
-          </tbody>
-        ))}
-      </table>
-    </>
-  );
+function Bytes({ t, point, position, length = 0 }: { t: Trace; point: Point; position: number; length?: number }) {
+  const bytes = bytesAt(t.pieces, position);
+  const decoded = useMemo(() => (bytes && point.bytes ? decodeBytes(point.bytes, bytes, length) : null), [bytes, point, length]);
+  if (!bytes) return point.bytes ? <p class="hint">The trace carries no raw bytes for this record.</p> : null;
+  return <ByteView bytes={bytes} decoded={decoded ?? { title: 'raw bytes', fields: [], problems: [], cut: false }} />;
 }

@@ -77,7 +77,7 @@ function StageTable({ t, r }: { t: Trace; r: number }) {
     return (
       <p class="hint">
         {t.messages.stages.length === 0
-          ? 'This file holds no stages (Chrome JSON does not carry them); the native trace does.'
+          ? 'This file holds no stages; the native trace does.'
           : 'The message has not finished, so its stages are not known.'}
       </p>
     );

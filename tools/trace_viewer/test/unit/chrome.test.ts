@@ -41,6 +41,30 @@ describe('Chrome JSON', () => {
     expect(chrome.resolution).toBe(1000);
   });
 
+  test('stages and numbers of a work request', async () => {
+    const text = chromeText(3).replace(
+      /("name":"WR","id":2,"ts":([\d.]+))\}/,
+      '$1,"args":{"wr_id":77,"qpn":300,"host":1,"status":5,"stages":{"cpu_post":65499,"wire":2}}}',
+    );
+    const t = await open(text);
+    expect(t.diagnostics.filter((d) => d.severity !== 'note')).toEqual([]);
+    expect(t.header.stages).toEqual(['cpu_post', 'wire']);
+    const m = t.messages;
+    const r = t.messageRow[2];
+    expect([m.wrId![r], m.qpn[r], m.host[r], m.wcStatus[r]]).toEqual([77, 300, 1, 5]);
+    expect(m.stages.map((s) => s[r])).toEqual([65_499, 2]);
+    // Not the latency: the waterfall will show the difference.
+    expect(m.total[r]).toBeGreaterThan(1e6);
+    expect(m.stages.map((s) => s[t.messageRow[1]])).toEqual([0, 0]);
+  });
+  test('stages make the latency exact', async () => {
+    const whole = await open(chromeText(3));
+    const ns = whole.messages.total[whole.messageRow[2]];
+    const text = chromeText(3).replace(/("name":"WR","id":2,"ts":[\d.]+)\}/, `$1,"args":{"stages":{"a":${ns - 1000},"b":499}}}`);
+    const t = await open(text);
+    expect(t.messages.total[t.messageRow[2]]).toBe(ns - 501);
+  });
+
   test('chunks may end anywhere', async () => {
     const text = chromeText(6);
     const whole = await open(text);

@@ -2,6 +2,7 @@
 // The list of problems: drops, NAKs, errors, and wake-ups that were lost, came late or were kept.
 import { describe, expect, test } from 'vitest';
 import { findProblems } from '../../src/model/problems';
+import { matchMessages, parseQuery, statusText } from '../../src/model/search';
 import { Status } from '../../src/model/types';
 import { fixture, kHeader, lines, open } from './open';
 
@@ -81,6 +82,58 @@ describe('problems', () => {
     expect(await found(150e3, 300e3)).toEqual([]);
     expect(await found(50e3, 1800e3)).toEqual([]);
     expect(await found(950e3, 1800e3)).toEqual([]);
+  });
+  test('the marks of the file count, whatever the point is called', async () => {
+    const t = await open(
+      lines(
+        kHeader,
+        { ...point(0, 'new.thing', ['a', 'code']), mark: 'error', mark_if: 1 },
+        { ...point(1, 'new.mishap', ['a'], 'instant'), mark: 'warning' },
+        { ...point(2, 'hca.nak', ['qpn', 'psn', 'syndrome']), mark: 'warning' },
+        {
+          k: 'span',
+          n: 3,
+          t0: 10,
+          t1: 90,
+          id0: 1,
+          ts: [0, 10, 10],
+          point: [0, 0, 2],
+          a0: [4, 5, 256],
+          a1: [0, 7, 9],
+          a2: [0, 0, 96],
+        },
+        { k: 'instant', n: 1, t0: 50, t1: 50, point: [1], a0: [8] },
+        kEnd(3, { instants: 1 }),
+      ),
+    );
+    expect(findProblems(t).map((p) => `${p.severity} ${p.kind}: ${p.text}`)).toEqual([
+      'error thing: a 5, code 7',
+      'warning NAK: qpn 256, psn 9, syndrome NAK PSN sequence error',
+      'warning mishap: a 8',
+    ]);
+  });
+  test('messages whose record says that they failed', async () => {
+    const t = await open(
+      lines(
+        kHeader,
+        point(0, 'hca.cqe', ['cqn', 'qpn', 'opcode', 'syndrome']),
+        { k: 'span', n: 1, t0: 40, t1: 50, id0: 1, dur: [10], msg: [2], a2: [13], a3: [0x15] },
+        { k: 'msg', n: 3, t0: 0, t1: 90, id: [1, 2, 3], t: [0, 1, 1], total: [50, 60, 70], status: [0, 12, 10] },
+        kEnd(1, { messages: 3 }),
+      ),
+    );
+    const found = findProblems(t).map((p) => [p.kind, p.msg, p.text]);
+    expect(found).toEqual([
+      ['message failed', 3, 'WR 3 ended with REM_ACCESS_ERR'],
+      // Its completion has told already.
+      ['error completion', 2, 'CQ 0, QP 0: TRANSPORT_RETRY_EXC_ERR'],
+    ]);
+    expect([0, 1, 2].map((r) => statusText(t, r))).toEqual(['SUCCESS', 'RETRY_EXC_ERR', 'REM_ACCESS_ERR']);
+    const rows = (q: string) => Array.from(matchMessages(t, parseQuery(q)), (r) => t.messages.id[r]);
+    expect(rows('status:error')).toEqual([2, 3]);
+    expect(rows('status:ok')).toEqual([1]);
+    expect(rows('status:rem_access')).toEqual([3]);
+    expect(rows('status:12')).toEqual([2]);
   });
   test('error completions, failed commands, points that no rule knows', async () => {
     const t = await open(
