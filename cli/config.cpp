@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "experiment/scenario.h"
+#include "system/plugin.h"
 
 namespace cli {
 namespace po = boost::program_options;
@@ -30,6 +31,7 @@ int config_command(const Arguments& arguments) {
             "FILE, the scenario", 1);
   o.add()("set", po::value<std::vector<std::string>>()->value_name("PATH=VALUE"), "override a value; repeatable");
   o.add()("origins", "print the values that are not defaults, each with the file and line or the flag it comes from");
+  o.add()("plugin-flags", "print the compiler's options for a program of your own (docs/plugins.md)");
   o.add_hidden()("schema", po::value<std::string>()->implicit_value("scenario"),
                  "print the JSON Schema: scenario or profile");
   o.add_hidden()("reference", "print the parameter reference as Markdown");
@@ -39,6 +41,10 @@ int config_command(const Arguments& arguments) {
     if (which != "scenario" && which != "profile")
       throw UsageError(choose("--schema: unknown schema", which, {"scenario", "profile"}));
     std::cout << (which == "scenario" ? experiment::scenario_schema() : experiment::profile_schema()).dump() << "\n";
+    return kOk;
+  }
+  if (o.has("plugin-flags")) {
+    std::cout << sys::plugin_flags() << "\n";
     return kOk;
   }
   if (o.has("reference")) {

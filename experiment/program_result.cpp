@@ -78,6 +78,8 @@ std::vector<ProgramResult> program_results(sys::Programs& programs, sim::Picos n
     p.mr = regions(programs.addresses(record->name));
     p.wc_status = record->wc_status;
     p.marks = record->marks;
+    p.plugin = record->plugin;
+    p.exit_code = record->exit_code;
     for (const sys::FailedStep& f : record->failures) p.failures.push_back({f.at, f.path, f.message});
   }
   return all;

@@ -97,6 +97,10 @@ Json program_json(const ProgramResult& p) {
   Json& marks = j["marks_ns"] = Json::object();
   for (const auto& [name, t] : p.marks) marks[name] = ns(t);
   j["mr"] = p.mr;
+  if (!p.plugin.empty()) {
+    j["plugin"] = p.plugin;
+    j["exit_code"] = p.exit_code ? Json(*p.exit_code) : Json();
+  }
   Json& failures = j["failures"] = Json::array();
   for (const ProgramResult::Failure& f : p.failures) {
     Json item = Json::object();

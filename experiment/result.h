@@ -70,6 +70,8 @@ struct ProgramResult {
     std::string at, step, message;
   };
   std::vector<Failure> failures;
+  std::string plugin;            ///< file, when it is not a list of steps
+  std::optional<int> exit_code;  ///< of its main(), when that has ended
 };
 
 /// The busiest resource. Saturated resources bound the throughput; otherwise latency or the programs do.

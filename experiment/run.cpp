@@ -3,10 +3,14 @@
 // The clock of the machine this runs on is read only for the `simulator` section.
 #include "experiment/run.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <iostream>
 #include <optional>
 
 #include "experiment/expectation.h"
@@ -169,6 +173,28 @@ void add_journeys(Result& r, const LatencyRecorder& recorder) {
   }
 }
 
+/// What programs of the user print goes to standard error while they run: standard output is for the report.
+class StandardOutputAside {
+ public:
+  StandardOutputAside() {
+    std::fflush(stdout);
+    std::cout.flush();
+    if (saved_ >= 0) dup2(STDERR_FILENO, STDOUT_FILENO);
+  }
+  ~StandardOutputAside() {
+    std::fflush(stdout);
+    std::cout.flush();
+    if (saved_ < 0) return;
+    dup2(saved_, STDOUT_FILENO);
+    close(saved_);
+  }
+  StandardOutputAside(const StandardOutputAside&) = delete;
+  StandardOutputAside& operator=(const StandardOutputAside&) = delete;
+
+ private:
+  const int saved_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+};
+
 /// Hands finished journeys to the statistics and, when tracing, to the trace.
 struct JourneyTee final : sim::JourneySink {
   JourneyTee(LatencyRecorder& r, sim::trace::Tracer* t) : recorder(r), tracer(t) {}
@@ -205,6 +231,7 @@ Result run(RunOptions options, const MachineFactory& factory) {
   bool interrupted = false, stalled = false;
   {
     const InterruptScope interrupt(engine);
+    const StandardOutputAside aside;
     std::optional<ProgressBar> bar;
     if (options.progress)
       bar.emplace(

@@ -106,11 +106,17 @@ std::string workload_table(const WorkloadResult& w, std::size_t index) {
 
 std::string program_table(const ProgramResult& p) {
   std::string out = "\nprogram " + p.name + " on " + p.host + "\n";
-  out += line("steps", std::to_string(p.steps) + " done" + (p.finished ? "" : ", waits at " + p.at));
-  std::string statuses;
-  for (const auto& [name, count] : p.wc_status)
-    statuses += (statuses.empty() ? "" : ", ") + name + " " + std::to_string(count);
-  out += line("WC statuses", statuses.empty() ? "none" : statuses);
+  if (p.plugin.empty()) {
+    out += line("steps", std::to_string(p.steps) + " done" + (p.finished ? "" : ", waits at " + p.at));
+    std::string statuses;
+    for (const auto& [name, count] : p.wc_status)
+      statuses += (statuses.empty() ? "" : ", ") + name + " " + std::to_string(count);
+    out += line("WC statuses", statuses.empty() ? "none" : statuses);
+  } else {
+    out += line("main()", p.exit_code ? "ended with " + std::to_string(*p.exit_code) : "has not ended by itself");
+    out += line("messages", std::to_string(p.messages) +
+                                (p.latency ? ", one way p50 " + exact_ns(p.latency->p50) + " ns" : std::string()));
+  }
   if (p.cpu.span.n > 0) out += line("cpu", cpu_text(p.cpu, 0));
   for (const auto& [name, t] : p.marks) out += line("mark " + name, exact_ns(t) + " ns");
   for (const ProgramResult::Failure& f : p.failures) out += line("FAILED", f.at + ": " + f.step + ": " + f.message);

@@ -144,7 +144,7 @@ std::vector<std::pair<std::string, std::string>> Cluster::summary() const {
   }
   for (const auto& [name, p] : scenario_.programs)
     lines.emplace_back(name, "program on " + (p.host.empty() ? scenario_.host_name(0) : p.host) + ", " +
-                                 std::to_string(p.steps.size()) + " steps");
+                                 (p.plugin ? p.plugin->file.text : std::to_string(p.steps.size()) + " steps"));
   return lines;
 }
 

@@ -96,6 +96,7 @@ void Programs::create_process(const std::string& name, const ProgramConfig& conf
   process.flow = flow;
   objects_[name] = std::make_unique<StepObjects>(name, config, process, *hosts_[host]);
   objects_[name]->set_directory(*this);
+  if (config.plugin) plugins_.emplace(name, plugin_path(*config.plugin));
 }
 
 // Programs of a host take its cores in turn.
@@ -107,6 +108,7 @@ void Programs::create_thread(std::size_t index) {
   auto& record = records_.emplace_back(std::make_unique<ProgramRecord>());
   record->name = names_[index];
   record->host = objects.host().config().name;
+  if (config.plugin) record->plugin = config.plugin->file.text;
   threads_.push_back(&objects.host().create_thread(objects.process(), scenario_.workloads.size() + before + config.core,
                                                    names_[index], [this, index] { body(index); }));
 }
@@ -149,16 +151,11 @@ void Programs::life(std::size_t index) {
   const ProgramConfig& config = scenario_.programs.at(name);
   ProgramRecord& record = *records_[index];
   StepObjects& objects = of(name);
-  record.at = "its preparation";
-  if (config.thread_of.empty()) {
-    set_up(name);
-  } else {
-    meet(kCreated);
-    meet(kConnected);
-  }
+  prepare(index);
   record.started = cpu::current().now();
   record.cpu.start();
   if (on_first_step_) on_first_step_();
+  if (config.plugin) return run_plugin(index);
   StepsProgram program(name, config, objects, *this, record);
   const bool ok = program.run();
   record.cpu.stop();
@@ -180,6 +177,36 @@ void Programs::life(std::size_t index) {
   }
   record.finished = true;
   record.ended = cpu::current().now();
+}
+
+// A plug-in and a further thread have nothing to prepare; they begin when all others have.
+void Programs::prepare(std::size_t index) {
+  const ProgramConfig& config = scenario_.programs.at(names_[index]);
+  records_[index]->at = "its preparation";
+  if (config.thread_of.empty() && !config.plugin) return set_up(names_[index]);
+  meet(kCreated);
+  meet(kConnected);
+}
+
+void Programs::run_plugin(std::size_t index) {
+  const std::string& name = names_[index];
+  const PluginConfig& config = *scenario_.programs.at(name).plugin;
+  ProgramRecord& record = *records_[index];
+  record.at = "main()";
+  std::string wrong;
+  try {
+    record.exit_code = plugins_.at(name).run(name, config.argv);
+    if (*record.exit_code != config.exit_code)
+      wrong = "ended with " + std::to_string(*record.exit_code) + ", not " + std::to_string(config.exit_code);
+  } catch (const std::exception& e) {
+    wrong = std::string("ended by an exception: ") + e.what();
+  }
+  record.cpu.stop();
+  of(name).process().os.exit();
+  record.ended = cpu::current().now();
+  record.finished = true;
+  if (!wrong.empty()) record.failures.push_back({config.file.origin.text(), "programs." + name, "main() " + wrong});
+  leave();
 }
 
 void Programs::set_up(const std::string& name) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "system/plugin.h"
 #include "system/scenario.h"
 #include "system/steps_program.h"
 #include "system/workload.h"
@@ -67,6 +68,8 @@ class Programs : private ProgramsBoard {
   /// A program that was killed: nobody waits for it any more, and it waits for nobody.
   void forget(std::size_t index);
   void life(std::size_t index);
+  void prepare(std::size_t index);
+  void run_plugin(std::size_t index);
   static void release_if_complete(Meeting& meeting);
 
   const ScenarioConfig& scenario_;
@@ -76,6 +79,7 @@ class Programs : private ProgramsBoard {
   std::vector<std::uint32_t> gid_indices_;
   std::vector<std::string> names_;
   std::map<std::string, std::unique_ptr<StepObjects>> objects_;  ///< by the program that owns the process
+  std::map<std::string, Plugin> plugins_;
   std::vector<std::unique_ptr<ProgramRecord>> records_;
   std::vector<cpu::Thread*> threads_;
   std::map<std::string, Meeting> meetings_;

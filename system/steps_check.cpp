@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <concepts>
+#include <filesystem>
 #include <set>
 
 #include "sim/config_read.h"
+#include "system/plugin.h"
 
 namespace sys {
 namespace {
@@ -76,6 +78,7 @@ class Checker {
         fail(origin_, "thread_of", "the objects of a process are declared by the program that owns it");
       if (!config_.host.empty()) fail(origin_, "host", "a thread runs on the host of its process");
     }
+    if (config_.plugin) check_plugin(*config_.plugin);
     check_unique();
     walk(config_);
   }
@@ -145,7 +148,7 @@ class Checker {
       if (n.empty()) fail(n.origin, "", "needs a name");
     } else if (key == "label") {
       if (!n.empty()) label(n);
-    } else if (key == "thread_of") {
+    } else if (key == "thread_of" || key == "file") {
       return;  // checked first
     } else if (key == "kill") {
       const ProgramConfig* const victim = process_owner(scenario_, n.text);
@@ -259,6 +262,17 @@ class Checker {
     need(!w.invalidate.empty() || w.invalidate_rkey, is(IBV_WR_LOCAL_INV, IBV_WR_SEND_WITH_INV), "invalidate",
          "which key");
     if (w.imm_data != 0) need(true, is(IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM), "imm_data", "");
+  }
+
+  void check_plugin(const PluginConfig& p) {
+    std::error_code ignore;
+    const std::filesystem::path file = plugin_path(p);
+    if (!std::filesystem::exists(file, ignore)) fail(p.file.origin, "plugin", "there is no file " + file.string());
+    if (!config_.thread_of.empty()) fail(origin_, "plugin", "is a process of its own, not a thread of another program");
+    if (!declared_here() || !config_.steps.empty())
+      fail(origin_, "plugin", "makes its objects itself and has no steps");
+    if (config_.async_events == AsyncEvents::steps || config_.at_end == AtEnd::exit)
+      fail(origin_, "plugin", "reads its asynchronous events and ends by itself: async_events and at_end are of steps");
   }
 
   void check_unique() {

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "system/plugin_config.h"
 #include "system/steps_actions_config.h"
 
 namespace sys {
@@ -146,6 +147,7 @@ struct ProgramConfig {
   std::map<std::string, AhConfig> ah;
   std::map<std::string, MwConfig> mw;
   std::vector<StepConfig> steps;
+  std::optional<PluginConfig> plugin;
   sim::Origin origin;
 
   template <class Self, class V>
@@ -167,6 +169,7 @@ struct ProgramConfig {
     v("ah", c.ah, "address handles", kGiven);
     v("mw", c.mw, "memory windows", kGiven);
     v("steps", c.steps, "what it does", kGiven);
+    v("plugin", c.plugin, "what it does, as code: instead of objects and steps", kGiven);
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,8 @@ struct ProgramRecord {
   std::map<std::string, sim::Picos> marks;
   CpuMeter cpu;  ///< its steps
   std::vector<FailedStep> failures;
+  std::string plugin;            ///< its file, when it is not a list of steps
+  std::optional<int> exit_code;  ///< of its main(), when that has ended
 };
 
 /// Q_Key of UD queue pairs that declare none.
