@@ -59,7 +59,9 @@ function show(trace: Trace, ms: number, side: Side): void {
     s.selected.value = null;
     s.message.value = 0;
     s.latencyRange.value = null;
+    s.quantity.value = '';
     s.hiddenLanes.value = new Set();
+    s.toggledFolds.value = new Set();
     s.view.value = whole(trace);
   });
   const m = trace.messages.n;
@@ -191,6 +193,12 @@ function center(start: number, dur: number): void {
   if (dur > length * 0.8) length = dur * 1.3;
   const middle = start + dur / 2;
   setView({ from: middle - length / 2, to: middle + length / 2 });
+}
+
+export function toggleFold(key: string): void {
+  const next = new Set(s.toggledFolds.value);
+  if (!next.delete(key)) next.add(key);
+  s.toggledFolds.value = next;
 }
 
 /** The timeline scrolls to this lane when the nonce changes. */

@@ -11,6 +11,7 @@ import { LatencyPanel } from './latency_panel';
 import { MessagePanel } from './message_panel';
 import { MessageTable } from './message_table';
 import { ProblemsPanel } from './problems_panel';
+import { StagesPanel } from './stages_panel';
 import * as s from './state';
 import type { Tab } from './state';
 import { Timeline } from './timeline';
@@ -96,6 +97,7 @@ const kTabs: [Tab, string][] = [
   ['messages', 'Messages'],
   ['problems', 'Problems'],
   ['latency', 'Latency'],
+  ['stages', 'Stages'],
   ['compare', 'Compare'],
   ['lanes', 'Lanes'],
   ['file', 'File'],
@@ -158,6 +160,7 @@ function Workspace() {
           {s.tab.value === 'messages' && <MessageTable />}
           {s.tab.value === 'problems' && <ProblemsPanel />}
           {s.tab.value === 'latency' && <LatencyPanel />}
+          {s.tab.value === 'stages' && <StagesPanel />}
           {s.tab.value === 'compare' && <ComparePanel />}
           {s.tab.value === 'lanes' && <LanesPanel />}
           {s.tab.value === 'file' && <FilePanel />}

@@ -6,14 +6,16 @@ import { lowerBound } from '../model/sort';
 import { formatDuration } from '../model/time';
 import type { Point, Trace } from '../model/types';
 import { stateName, valueAt } from '../view/draw_values';
-import type { Strip } from '../view/layout';
-import { kAxisHeight, kLabelWidth, stripAt } from '../view/layout';
+import type { LaneStrip } from '../view/layout';
+import { isFold, kAxisHeight, kLabelWidth, stripAt } from '../view/layout';
 import type { TimelineView } from './timeline';
 
 export interface Hit {
-  record: 'span' | 'instant' | 'packet' | 'value';
+  record: 'span' | 'instant' | 'packet' | 'value' | 'fold';
   index: number;
   text: string;
+  /** Key of the fold. */
+  fold?: string;
 }
 
 export function hitTest(view: TimelineView, x: number, y: number): Hit | null {
@@ -21,7 +23,12 @@ export function hitTest(view: TimelineView, x: number, y: number): Hit | null {
   if (!t || y < kAxisHeight) return null;
   const at = y - kAxisHeight + view.scrollY;
   const strip = stripAt(view.layout, at);
-  if (!strip || strip.kind === 'group') return null;
+  if (!strip) return null;
+  if (isFold(strip)) {
+    if (strip.kind === 'component' && x >= kLabelWidth) return foldedSpanAt(view, t, strip.rows, x);
+    const what = strip.kind === 'more' ? strip.name : `${strip.folded ? 'show' : 'fold'} ${strip.name}`;
+    return { record: 'fold', index: -1, text: `click: ${what}`, fold: strip.key };
+  }
   if (x < kLabelWidth) return { record: 'value', index: -1, text: `${t.lanes[strip.lane].path}\n${describe(strip)}` };
   const scale = view.scale;
   const time = scale.t(x);
@@ -33,23 +40,46 @@ export function hitTest(view: TimelineView, x: number, y: number): Hit | null {
     return {
       record: 'value',
       index: -1,
-      text: `${strip.label}: ${strip.kind === 'counter' ? v : stateName(t, strip.lane, v)}\nat ${formatDuration(Math.round(time))}`,
+      text: `${strip.label.replace(/^· /, '')}: ${valueText(t, strip, v)}\n${t.lanes[strip.lane].path}\nat ${formatDuration(Math.round(time))}`,
     };
   }
   if (strip.kind === 'spans') {
-    const slot = Math.min(strip.rows - 1, Math.floor((at - strip.y) / strip.rowHeight));
     if (at - strip.y < 6) {
       const mark = markAt(t, strip.lane, time, slack);
       if (mark) return mark;
     }
-    const i = spanAt(t.spans, t.rows, strip.firstRow + slot, time, slack);
-    if (i >= 0) return { record: 'span', index: i, text: spanText(t, i) };
+    const hit = laneSpanAt(t, strip, at, time, slack);
+    if (hit) return hit;
   }
   return markAt(t, strip.lane, time, slack);
 }
 
+/** "5 entries", "RTS". */
+function valueText(t: Trace, strip: LaneStrip & { kind: 'counter' | 'state' }, v: number): string {
+  if (strip.kind === 'state') return stateName(t, strip.lane, v);
+  return `${v} ${t.points[t.counters.series[strip.series].point].args[0] ?? ''}`.trim();
+}
+
+function laneSpanAt(t: Trace, strip: LaneStrip & { kind: 'spans' }, y: number, time: number, slack: number): Hit | null {
+  const slot = strip.step > 0 ? Math.min(strip.rows - 1, Math.floor((y - strip.y) / strip.step)) : -1;
+  const rows = slot >= 0 ? [slot] : Array.from({ length: strip.rows }, (_, k) => k);
+  for (const k of rows) {
+    const i = spanAt(t.spans, t.rows, strip.firstRow + k, time, slack);
+    if (i >= 0) return { record: 'span', index: i, text: spanText(t, i) };
+  }
+  return null;
+}
+
+function foldedSpanAt(view: TimelineView, t: Trace, rows: number[], x: number): Hit | null {
+  for (const row of rows) {
+    const i = spanAt(t.spans, t.rows, row, view.scale.t(x), view.scale.perPixel);
+    if (i >= 0) return { record: 'span', index: i, text: spanText(t, i) };
+  }
+  return null;
+}
+
 /** What a strip shows. */
-function describe(strip: Exclude<Strip, { kind: 'group' }>): string {
+function describe(strip: LaneStrip): string {
   switch (strip.kind) {
     case 'spans':
       return strip.rows > 1 ? `spans, up to ${strip.rows} at once` : 'spans';

@@ -19,6 +19,7 @@ export const kKeys: [string, string][] = [
   ['0', 'fit all messages'],
   ['9', 'fit the whole trace'],
   ['m', 'only the lanes of the selected message'],
+  ['c', 'compact: one row per lane, no counters'],
   ['z', 'zoom to the measured range (shift and drag measures)'],
   ['Esc', 'clear selection, close'],
   ['?', 'this help'],
@@ -110,6 +111,9 @@ function press(key: string): boolean {
       return true;
     case 'm':
       s.onlyMessageLanes.value = !s.onlyMessageLanes.value;
+      return true;
+    case 'c':
+      s.compactLanes.value = !s.compactLanes.value;
       return true;
     case 'f':
       fit();

@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which lanes the timeline shows, by host.
 import { orderLanes, shortPath } from '../model/lanes';
+import { components, layOut } from '../view/layout';
+import { toggleFold } from './actions';
+import { CompactLanes } from './message_panel';
 import * as s from './state';
+
+/** Folds or opens what `id` names; `open`: it is open by default. */
+function FoldButton({ id, name, open }: { id: string; name: string; open: boolean }) {
+  const expanded = s.toggledFolds.value.has(id) !== open;
+  return (
+    <button class="fold" aria-expanded={expanded} onClick={() => toggleFold(id)} title={expanded ? 'fold' : 'show'}>
+      {expanded ? '▾' : '▸'} {name}
+    </button>
+  );
+}
 
 export function LanesPanel() {
   const l = s.a.value;
@@ -16,6 +29,9 @@ export function LanesPanel() {
     }
     s.hiddenLanes.value = next;
   };
+  const layout = layOut(l.trace, groups);
+  const spare = (host: number) =>
+    layout.strips.flatMap((e) => (e.kind === 'more' && e.key.startsWith(`${host}/`) ? [e.key] : []));
   const unused = l.trace.lanes.length - groups.reduce((n, g) => n + g.lanes.length, 0);
   return (
     <div class="scroll pad">
@@ -28,6 +44,7 @@ export function LanesPanel() {
           />{' '}
           only the lanes of the selected message (m)
         </label>
+        <CompactLanes />
         <button onClick={() => (s.hiddenLanes.value = new Set())}>show all</button>
         <span class="hint">{unused > 0 ? `${unused} lanes hold no record and are never shown` : ''}</span>
       </div>
@@ -38,16 +55,27 @@ export function LanesPanel() {
               {g.name} <button onClick={() => set(g.lanes, true)}>all</button>{' '}
               <button onClick={() => set(g.lanes, false)}>none</button>
             </legend>
-            {g.lanes.map((lane) => (
-              <label key={lane}>
-                <input
-                  type="checkbox"
-                  checked={!hidden.has(lane)}
-                  onChange={(e) => set([lane], (e.target as HTMLInputElement).checked)}
-                />
-                {shortPath(l.trace.lanes[lane], l.trace.header.hosts)}
-              </label>
+            {[...components(l.trace, g.lanes)].map(([name, lanes]) => (
+              <div class="component" key={name}>
+                {lanes.length > 1 && g.host >= 0 && <FoldButton id={`${g.host}/${name}`} name={name} open />}
+                {lanes.map((lane) => (
+                  <label key={lane}>
+                    <input
+                      type="checkbox"
+                      checked={!hidden.has(lane)}
+                      onChange={(e) => set([lane], (e.target as HTMLInputElement).checked)}
+                    />{' '}
+                    {shortPath(l.trace.lanes[lane], l.trace.header.hosts)}
+                  </label>
+                ))}
+              </div>
             ))}
+            <div class="component">
+              <FoldButton id={`${g.host}`} name={`all of ${g.name}`} open />
+              {spare(g.host).map((key) => (
+                <FoldButton key={key} id={key} name={`spare counters of ${key.split('/')[1]}`} open={false} />
+              ))}
+            </div>
           </fieldset>
         ))}
       </div>

@@ -4,11 +4,14 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
+import type { Query } from '../model/search';
 import { matchMessages } from '../model/search';
 import type { Histogram } from '../model/stats';
 import { cdf, histogram, mean, percentile, sorted } from '../model/stats';
 import { formatNs } from '../model/time';
+import type { Trace } from '../model/types';
 import type { Palette } from '../view/colors';
+import type { LatencyRange } from './state';
 import * as s from './state';
 
 const kBins = 60;
@@ -19,21 +22,31 @@ export function LatencyPanel() {
   const [most, setMost] = useState(false);
   const l = s.a.value;
   const parsed = s.parsed.value;
-  const a = useMemo(
-    () => (l ? sorted(Array.from(matchMessages(l.trace, parsed), (r) => l.trace.messages.total[r])) : new Float64Array(0)),
-    [l, parsed],
-  );
   const lb = s.b.value;
-  const b = useMemo(
-    () => (lb ? sorted(Array.from(matchMessages(lb.trace, parsed), (r) => lb.trace.messages.total[r])) : null),
-    [lb, parsed],
-  );
+  const stage = s.quantity.value;
+  const a = useMemo(() => (l ? valuesOf(l.trace, parsed, stage) : new Float64Array(0)), [l, parsed, stage]);
+  const b = useMemo(() => (lb ? valuesOf(lb.trace, parsed, stage) : null), [lb, parsed, stage]);
   if (!l) return null;
+  const stages = l.trace.header.stages.filter((name) => (s.timesOf(l.trace, name) ?? []).some((x) => x > 0));
+  const own = s.messageRow.value >= 0 ? (s.timesOf(l.trace, stage)?.[s.messageRow.value] ?? NaN) : NaN;
+  const range = s.latencyRange.value;
+  const chart = { a, b, log, most, palette: s.palette.value, stage, own, range: range?.stage === stage ? range : null };
   if (a.length === 0) return <p class="hint pad">No finished message matches.</p>;
   return (
     <div class="fill latency">
       <div class="quantiles">
-        <Quantiles a={a} b={b} />
+        <label class="bar">
+          time of{' '}
+          <select id="quantity" value={stage} onChange={(e) => (s.quantity.value = (e.target as HTMLSelectElement).value)}>
+            <option value="">the whole message</option>
+            {stages.map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <Quantiles a={a} b={b} own={own} />
         <div class="bar">
           <label>
             <input type="checkbox" checked={log} onChange={() => setLog(!log)} /> logarithmic
@@ -43,15 +56,21 @@ export function LatencyPanel() {
           </label>
           {s.latencyRange.value && <button onClick={() => (s.latencyRange.value = null)}>clear range</button>}
         </div>
-        <p class="hint">Drag over a chart to show only those messages in the table.</p>
+        <p class="hint">Drag over a chart: the table shows only those messages.</p>
       </div>
-      <Chart kind="histogram" a={a} b={b} log={log} most={most} palette={s.palette.value} />
-      <Chart kind="cdf" a={a} b={b} log={log} most={most} palette={s.palette.value} />
+      <Chart kind="histogram" {...chart} />
+      <Chart kind="cdf" {...chart} />
     </div>
   );
 }
 
-function Quantiles({ a, b }: { a: Float64Array; b: Float64Array | null }) {
+function valuesOf(t: Trace, query: Query, stage: string): Float64Array {
+  const times = s.timesOf(t, stage);
+  const finished = matchMessages(t, query).filter((r) => !Number.isNaN(t.messages.total[r]));
+  return times ? sorted(Array.from(finished, (r) => times[r])) : new Float64Array(0);
+}
+
+function Quantiles({ a, b, own }: { a: Float64Array; b: Float64Array | null; own: number }) {
   const rows: [string, (v: Float64Array) => number][] = [
     ['min', (v) => percentile(v, 0)],
     ['mean', mean],
@@ -64,7 +83,7 @@ function Quantiles({ a, b }: { a: Float64Array; b: Float64Array | null }) {
   return (
     <table class="plain">
       <caption>
-        Latency in ns of {a.length.toLocaleString('en')} messages{b ? ` (B: ${b.length.toLocaleString('en')})` : ''}
+        ns, of {a.length.toLocaleString('en')} messages{b ? ` (B: ${b.length.toLocaleString('en')})` : ''}
       </caption>
       <tbody>
         {rows.map(([name, f]) => (
@@ -74,6 +93,13 @@ function Quantiles({ a, b }: { a: Float64Array; b: Float64Array | null }) {
             {b && <td class="num b">{formatNs(f(b))}</td>}
           </tr>
         ))}
+        {!Number.isNaN(own) && (
+          <tr class="own">
+            <th scope="row">WR {s.message.value}</th>
+            <td class="num">{formatNs(own)}</td>
+            {b && <td />}
+          </tr>
+        )}
       </tbody>
     </table>
   );
@@ -87,26 +113,41 @@ interface ChartProps {
   /** Up to the 99th percentile only. */
   most: boolean;
   palette: Palette;
+  stage: string;
+  /** Of the selected message, NaN if there is none. */
+  own: number;
+  range: LatencyRange | null;
 }
 
 function Chart(props: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const marks = useRef(props);
+  marks.current = props;
+  const [under, setUnder] = useState('');
   useEffect(() => {
     const element = box.current!;
-    const plot = new uPlot(options(props, element), data(props), element);
+    const made = new uPlot(options(props, element, marks, setUnder), data(props), element);
+    plot.current = made;
     const observer = new ResizeObserver(() => {
       const size = { width: element.clientWidth, height: plotHeight(element) };
       // Setting a size ends a drag under way, so only a change counts.
-      if (size.width !== plot.width || size.height !== plot.height) plot.setSize(size);
+      if (size.width !== made.width || size.height !== made.height) made.setSize(size);
     });
     observer.observe(element);
     return () => {
       observer.disconnect();
-      plot.destroy();
+      plot.current = null;
+      made.destroy();
     };
-  }, [props.kind, props.a, props.b, props.log, props.most, props.palette]);
+  }, [props.kind, props.a, props.b, props.log, props.most, props.palette, props.stage]);
+  useEffect(() => plot.current?.redraw(false), [props.own, props.range]);
   const title = props.kind === 'histogram' ? 'Latency histogram' : 'Latency distribution function';
-  return <div class="chart" ref={box} role="img" aria-label={`${title}; its quantiles are in the table beside it`} />;
+  return (
+    <div class="chart" ref={box} role="img" aria-label={`${title}; its quantiles are in the table beside it`}>
+      <span class="under">{under}</span>
+    </div>
+  );
 }
 
 /** The title stands above what uPlot calls the height. */
@@ -156,7 +197,35 @@ function countIn(v: Float64Array, h: Histogram): Uint32Array {
   return counts;
 }
 
-function options(props: ChartProps, element: HTMLElement): uPlot.Options {
+/** Draws the selected message and the range that filters the table. */
+function drawMarks(u: uPlot, { own, range, palette }: ChartProps): void {
+  const { left, top, width, height } = u.bbox;
+  const x = (ps: number) => Math.min(Math.max(u.valToPos(ps / 1000, 'x', true), left), left + width);
+  u.ctx.save();
+  u.ctx.fillStyle = palette.select;
+  if (range) {
+    u.ctx.globalAlpha = 0.15;
+    u.ctx.fillRect(x(range.from), top, Math.max(x(range.to) - x(range.from), 1), height);
+  }
+  u.ctx.globalAlpha = 1;
+  if (!Number.isNaN(own)) u.ctx.fillRect(x(own) - 1, top, 2, height);
+  u.ctx.restore();
+}
+
+/** What the chart says at its point i. */
+function textAt(u: uPlot, i: number, kind: ChartProps['kind']): string {
+  const x = (k: number) => formatNs(Math.round(u.data[0][k] * 1000));
+  const y = u.data[1][i] ?? 0;
+  if (kind === 'cdf') return `${(100 * y).toFixed(1)} % up to ${x(i)} ns`;
+  return i + 1 < u.data[0].length ? `${y} messages of ${x(i)} … ${x(i + 1)} ns` : '';
+}
+
+function options(
+  props: ChartProps,
+  element: HTMLElement,
+  marks: { current: ChartProps },
+  say: (text: string) => void,
+): uPlot.Options {
   const { kind, log, palette } = props;
   const stepped = uPlot.paths.stepped!({ align: 1 });
   const axis = {
@@ -177,7 +246,10 @@ function options(props: ChartProps, element: HTMLElement): uPlot.Options {
   return {
     width: element.clientWidth || 300,
     height: plotHeight(element),
-    title: kind === 'histogram' ? 'messages per bin over latency, ns' : 'share of messages up to latency, ns',
+    title:
+      kind === 'histogram'
+        ? `messages per bin over ${props.stage || 'latency'}, ns`
+        : `share of messages up to ${props.stage || 'latency'}, ns`,
     legend: { show: false },
     cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false } },
     scales: {
@@ -194,12 +266,17 @@ function options(props: ChartProps, element: HTMLElement): uPlot.Options {
       ...(props.b ? [one('B', kB, 'rgba(224,138,0,0.25)')] : []),
     ],
     hooks: {
+      draw: [(u) => drawMarks(u, marks.current)],
+      setCursor: [
+        (u) => say(typeof u.cursor.idx === 'number' && (u.cursor.left ?? -1) >= 0 ? textAt(u, u.cursor.idx, kind) : ''),
+      ],
       setSelect: [
         (u) => {
           if (u.select.width < 2) return;
           const lo = u.posToVal(u.select.left, 'x') * 1000;
           const hi = u.posToVal(u.select.left + u.select.width, 'x') * 1000;
-          s.latencyRange.value = [Math.floor(lo), Math.ceil(hi)];
+          s.latencyRange.value = { stage: props.stage, from: Math.floor(lo), to: Math.ceil(hi) };
+          u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
         },
       ],
     },

@@ -63,10 +63,21 @@ export function MessagePanel() {
           />{' '}
           only its lanes
         </label>
+        <CompactLanes />
       </div>
       <StageTable t={t} r={r} />
       <Steps t={t} r={r} line={line} />
     </div>
+  );
+}
+
+/** Of the message's panel and of that of the lanes. */
+export function CompactLanes() {
+  return (
+    <label title="one row per lane, no counters (c)">
+      <input type="checkbox" checked={s.compactLanes.value} onChange={() => (s.compactLanes.value = !s.compactLanes.value)} />{' '}
+      compact
+    </label>
   );
 }
 

@@ -95,7 +95,7 @@ export function MessageTable() {
         </span>
         {range && (
           <button onClick={() => (s.latencyRange.value = null)}>
-            latency {formatNs(range[0])} … {formatNs(range[1])} ns ✕
+            {range.stage || 'latency'} {formatNs(range.from)} … {formatNs(range.to)} ns ✕
           </button>
         )}
         {t.messages.n > 0 && order.length === 0 && <span class="hint">No message matches the search.</span>}

@@ -15,7 +15,14 @@ import type { TimeWindow } from '../view/viewport';
 
 export type Side = 'a' | 'b';
 export type Selected = { record: 'span' | 'instant' | 'packet'; index: number; side: Side } | null;
-export type Tab = 'messages' | 'problems' | 'latency' | 'compare' | 'lanes' | 'file';
+export type Tab = 'messages' | 'problems' | 'latency' | 'stages' | 'compare' | 'lanes' | 'file';
+
+/** Times of a stage ('' = the whole latency), in ps. */
+export interface LatencyRange {
+  stage: string;
+  from: number;
+  to: number;
+}
 
 export interface Loaded {
   trace: Trace;
@@ -42,9 +49,15 @@ export const tab = signal<Tab>('messages');
 /** What the panel at the right shows: the selected message or the selected record. */
 export const side = signal<'message' | 'record'>('message');
 export const onlyMessageLanes = signal(false);
+/** One row per lane, no counters. */
+export const compactLanes = signal(false);
+/** Keys of the folds that are not as they are by default (view/layout.ts). */
+export const toggledFolds = signal<ReadonlySet<string>>(new Set());
 export const hiddenLanes = signal<ReadonlySet<number>>(new Set());
 /** Latencies that the message table shows, from the histogram. */
-export const latencyRange = signal<[number, number] | null>(null);
+export const latencyRange = signal<LatencyRange | null>(null);
+/** What the latency charts show: a stage, or '' for the whole latency. */
+export const quantity = signal('');
 export const theme = signal<'auto' | 'light' | 'dark'>('auto');
 export const systemDark = signal(false);
 export const helpOpen = signal(false);
@@ -67,8 +80,15 @@ export const messageRows = computed(() => {
   if (!t) return new Uint32Array(0);
   const rows = matchMessages(t, parsed.value);
   const range = latencyRange.value;
-  return range ? rows.filter((r) => t.messages.total[r] >= range[0] && t.messages.total[r] <= range[1]) : rows;
+  const column = range && timesOf(t, range.stage);
+  return column ? rows.filter((r) => column[r] >= range.from && column[r] <= range.to) : rows;
 });
+
+/** Times of a stage of all messages, or their latencies for ''; null if the trace has no such stage. */
+export function timesOf(t: Trace, stage: string): Float64Array | null {
+  if (stage === '') return t.messages.total;
+  return t.messages.stages[t.header.stages.indexOf(stage)] ?? null;
+}
 
 export const messageRow = computed(() => rowOf(a.value, message.value));
 export const messageRowB = computed(() => rowOf(b.value, message.value));

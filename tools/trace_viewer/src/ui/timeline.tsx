@@ -5,11 +5,12 @@ import { effect } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { drawTimeline } from '../view/draw';
 import type { Scene } from '../view/draw';
-import { kAxisHeight, kLabelWidth, layOut } from '../view/layout';
+import { componentOf } from '../model/lanes';
+import { isFold, kAxisHeight, kLabelWidth, layOut } from '../view/layout';
 import type { Layout } from '../view/layout';
 import { SvgPainter } from '../view/painter';
 import { Scale, pan, zoom } from '../view/viewport';
-import { revealLane, selectMark, selectMessage, selectSpan, setView } from './actions';
+import { revealLane, selectMark, selectMessage, selectSpan, setView, toggleFold } from './actions';
 import { hitTest } from './hit';
 import { attachPointer } from './pointer';
 import * as s from './state';
@@ -25,7 +26,9 @@ export class TimelineView {
   /** Times of the last frames, in ms: drawing only. */
   readonly drawTimes: number[] = [];
   private frame = 0;
-  private cached: { groups: unknown; layout: Layout } | null = null;
+  private cached: { groups: unknown; folds: unknown; compact: boolean; layout: Layout } | null = null;
+  /** Time under the pointer in terms of trace a, for all timelines; NaN when it is elsewhere. */
+  static cursor = NaN;
   private revealed = 0;
   private shown: unknown = null;
 
@@ -51,8 +54,12 @@ export class TimelineView {
   }
   get layout(): Layout {
     const groups = this.side === 'a' ? s.groups.value : s.groupsB.value;
-    if (this.cached?.groups !== groups) this.cached = { groups, layout: layOut(this.source!.trace, groups) };
-    return this.cached!.layout;
+    const folds = s.toggledFolds.value;
+    const compact = s.compactLanes.value;
+    if (this.cached?.groups !== groups || this.cached.folds !== folds || this.cached.compact !== compact) {
+      this.cached = { groups, folds, compact, layout: layOut(this.source!.trace, groups, { toggled: folds, compact }) };
+    }
+    return this.cached.layout;
   }
 
   scene(): Scene | null {
@@ -79,6 +86,7 @@ export class TimelineView {
       hover: this.hover,
       problems: Float64Array.from(source.problems.filter((p) => p.severity !== 'info').map((p) => p.t)),
       measure: this.measure,
+      cursor: TimelineView.cursor + (this.side === 'b' ? s.offsetB.value : 0),
       title: s.b.value ? `${this.side.toUpperCase()}: ${source.trace.name}` : source.trace.header.scenario,
     };
   }
@@ -87,8 +95,9 @@ export class TimelineView {
     if (this.frame === 0) this.frame = requestAnimationFrame(() => this.paint());
   }
 
-  paint(): void {
-    this.frame = 0;
+  /** `still`: without what follows the pointer. */
+  paint(still = false): void {
+    if (!still) this.frame = 0;
     const begun = performance.now();
     const ratio = window.devicePixelRatio || 1;
     const w = Math.round(this.width * ratio);
@@ -105,16 +114,27 @@ export class TimelineView {
     const scene = this.scene();
     const context = this.canvas.getContext('2d')!;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    if (scene) drawTimeline(context, scene);
+    if (scene) drawTimeline(context, still ? { ...scene, hover: -1, cursor: NaN } : scene);
     this.drawTimes.push(performance.now() - begun);
     if (this.drawTimes.length > 2000) this.drawTimes.shift();
   }
 
   private reveal(lane: number): void {
-    const strip = this.layout.strips.find((e) => e.kind !== 'group' && e.lane === lane);
+    const strip = this.layout.strips.find((e) => !isFold(e) && e.lane === lane) ?? this.unfold(lane);
     if (!strip) return;
     const room = this.height - kAxisHeight;
     if (strip.y < this.scrollY || strip.y + strip.h > this.scrollY + room) this.scrollY = strip.y - room / 2;
+  }
+
+  /** Opens the folds that hide a lane; its strip, or undefined if it is hidden otherwise. */
+  private unfold(lane: number) {
+    const t = this.source!.trace;
+    const l = t.lanes[lane];
+    const folds = new Set(s.toggledFolds.value);
+    const opened = [`${l.host}`, `${l.host}/${componentOf(l, t.header.hosts)}`].filter((key) => folds.delete(key));
+    if (opened.length === 0) return undefined;
+    s.toggledFolds.value = folds;
+    return this.layout.strips.find((e) => !isFold(e) && e.lane === lane);
   }
 
   scrollBy(dy: number): void {
@@ -135,7 +155,8 @@ export class TimelineView {
       s.selected.value = null;
       return;
     }
-    if (hit.record === 'span') selectSpan(hit.index, this.side);
+    if (hit.record === 'fold') toggleFold(hit.fold!);
+    else if (hit.record === 'span') selectSpan(hit.index, this.side);
     else if (hit.record === 'instant' || hit.record === 'packet') selectMark(hit.record, hit.index, this.side);
   }
   doubleClick(x: number, y: number): void {
@@ -146,11 +167,10 @@ export class TimelineView {
 
   point(x: number, y: number): void {
     const hit = x >= 0 ? hitTest(this, x, y) : null;
-    const span = hit?.record === 'span' ? hit.index : -1;
-    if (span !== this.hover) {
-      this.hover = span;
-      this.request();
-    }
+    this.hover = hit?.record === 'span' ? hit.index : -1;
+    TimelineView.cursor = x >= kLabelWidth ? this.scale.t(x) - (this.side === 'b' ? s.offsetB.value : 0) : NaN;
+    for (const view of instances.values()) view.request();
+    this.canvas.style.cursor = hit?.record === 'fold' ? 'pointer' : '';
     this.tip.hidden = !hit;
     if (!hit) return;
     this.tip.textContent = hit.text;
@@ -161,7 +181,7 @@ export class TimelineView {
   svg(): string {
     const scene = this.scene();
     const p = new SvgPainter(this.width, this.height);
-    if (scene) drawTimeline(p, { ...scene, hover: -1 });
+    if (scene) drawTimeline(p, { ...scene, hover: -1, cursor: NaN });
     return p.document(`Timeline of ${this.source?.trace.name ?? ''}`);
   }
 }
@@ -186,6 +206,8 @@ export function Timeline({ side }: { side: Side }) {
         s.palette.value,
         s.groups.value,
         s.groupsB.value,
+        s.toggledFolds.value,
+        s.compactLanes.value,
         s.offsetB.value,
       ];
       timeline.request();

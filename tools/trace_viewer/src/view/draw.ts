@@ -4,12 +4,12 @@
 import type { Lifeline } from '../model/lifeline';
 import { walkRow } from '../model/lod';
 import { lowerBound } from '../model/sort';
-import { formatTick, ticks } from '../model/time';
 import type { Trace } from '../model/types';
 import type { Palette } from './colors';
+import { drawAxis, drawCursor, drawGrid, drawLabels, drawGroup } from './draw_frame';
 import { drawLifeline } from './draw_lifeline';
 import { drawCounter, drawState } from './draw_values';
-import type { Layout, Strip } from './layout';
+import type { Layout, LaneStrip, Strip } from './layout';
 import { kAxisHeight, kLabelWidth, rowOfSpan } from './layout';
 import type { Painter } from './painter';
 import type { Scale } from './viewport';
@@ -32,6 +32,8 @@ export interface Scene {
   problems: Float64Array;
   /** Measured range. */
   measure: { from: number; to: number } | null;
+  /** Time under the pointer, NaN when it is elsewhere. */
+  cursor: number;
   /** Shown at the left of the axis. */
   title: string;
 }
@@ -52,9 +54,9 @@ export function drawTimeline(p: Painter, s: Scene): void {
   p.beginPath();
   p.rect(0, kAxisHeight, width, s.height - kAxisHeight);
   p.clip();
-  grid(p, s);
+  drawGrid(p, s);
   const visible = s.layout.strips.filter((strip) => top(s, strip) < s.height && top(s, strip) + strip.h > kAxisHeight);
-  for (const strip of visible) if (strip.kind === 'group') group(p, s, strip, width);
+  for (const strip of visible) if (strip.kind === 'group') drawGroup(p, s, strip, width);
   p.save();
   p.beginPath();
   p.rect(kLabelWidth, kAxisHeight, s.scale.width, s.height - kAxisHeight);
@@ -69,29 +71,14 @@ export function drawTimeline(p: Painter, s: Scene): void {
   selection(p, s);
   measured(p, s);
   p.restore();
-  labels(p, s, visible);
+  drawLabels(p, s, visible);
   p.restore();
-  axis(p, s, width);
+  drawAxis(p, s, width);
+  drawCursor(p, s, width);
 }
 
 export function top(s: Scene, strip: { y: number }): number {
   return kAxisHeight + strip.y - s.scrollY;
-}
-
-function grid(p: Painter, s: Scene): void {
-  const { from, to } = s.scale.window;
-  p.fillStyle = s.palette.grid;
-  for (const t of ticks(from, to, s.scale.width / 110).at) p.fillRect(Math.round(s.scale.x(t)), kAxisHeight, 1, s.height);
-}
-
-function group(p: Painter, s: Scene, strip: Strip & { kind: 'group' }, width: number): void {
-  p.fillStyle = s.palette.band;
-  p.fillRect(0, top(s, strip), width, strip.h);
-  p.fillStyle = s.palette.text;
-  p.font = `600 ${kFont}`;
-  p.textBaseline = 'middle';
-  p.textAlign = 'left';
-  p.fillText(strip.name, 8, top(s, strip) + strip.h / 2);
 }
 
 /** Rectangles by colour, so that the fill style changes once per colour. One that continues the last one makes it longer. */
@@ -133,28 +120,24 @@ function spans(p: Painter, s: Scene, visible: Strip[]): void {
   const { from, to } = scale.window;
   const faded = s.matches !== null || s.line !== null;
   const batch = new Batch();
-  const rows = visible.reduce((n, strip) => n + (strip.kind === 'spans' ? strip.rows : 0), 0);
+  const shown = rowsOf(s, visible);
+  const rows = shown.length;
   const finest = scale.perPixel * Math.max(kFinest, (rows * scale.width) / kMostBlocks);
   const texts: [number, number, number, number][] = [];
-  for (const strip of visible) {
-    if (strip.kind !== 'spans') continue;
-    for (let slot = 0; slot < strip.rows; ++slot) {
-      const y = top(s, strip) + slot * strip.rowHeight;
-      const h = strip.rowHeight - 1;
-      let last = -Infinity;
-      walkRow(trace.spans, trace.rows, trace.lod, strip.firstRow + slot, from, to, finest, (t0, t1, point, span, busy) => {
-        const x0 = Math.max(scale.x(t0), kLabelWidth - 1);
-        const x1 = Math.min(scale.x(t1), kLabelWidth + scale.width + 1);
-        if (x1 < last + 0.7) return;
-        const w = Math.max(x1 - x0, 1);
-        last = x0 + w;
-        // The height of a block is the share of time in which it is busy.
-        const height = span < 0 ? Math.max(3, Math.round(h * busy)) : h;
-        if (span >= 0 && w > 3) batch.cut();
-        batch.add(point, x0, y + h - height, w, height);
-        if (span >= 0 && w > 38 && strip.rowHeight >= 12) texts.push([span, x0, y + h / 2, w]);
-      });
-    }
+  for (const { row, y, h, labelled } of shown) {
+    let last = -Infinity;
+    walkRow(trace.spans, trace.rows, trace.lod, row, from, to, finest, (t0, t1, point, span, busy) => {
+      const x0 = Math.max(scale.x(t0), kLabelWidth - 1);
+      const x1 = Math.min(scale.x(t1), kLabelWidth + scale.width + 1);
+      if (x1 < last + 0.7) return;
+      const w = Math.max(x1 - x0, 1);
+      last = x0 + w;
+      // The height of a block is the share of time in which it is busy.
+      const height = span < 0 ? Math.max(3, Math.round(h * busy)) : h;
+      if (span >= 0 && w > 3) batch.cut();
+      batch.add(point, x0, y + h - height, w, height);
+      if (span >= 0 && w > 38 && labelled) texts.push([span, x0, y + h / 2, w]);
+    });
   }
   p.globalAlpha = faded ? 0.22 : 1;
   batch.paint(p, s.colors);
@@ -172,27 +155,36 @@ function spans(p: Painter, s: Scene, visible: Strip[]): void {
 function highlight(p: Painter, s: Scene, visible: Strip[], matches: Uint32Array): void {
   const { trace, scale } = s;
   const batch = new Batch();
-  for (const strip of visible) {
-    if (strip.kind !== 'spans') continue;
-    for (let slot = 0; slot < strip.rows; ++slot) {
-      const row = strip.firstRow + slot;
-      const end = lowerBound(matches, trace.rows.offset[row + 1], 0, matches.length);
-      let k = lowerBound(matches, trace.rows.offset[row], 0, end);
-      k = firstAt(trace, matches, scale.window.from, k, end);
-      const y = top(s, strip) + slot * strip.rowHeight;
-      while (k < end) {
-        const i = matches[k];
-        if (trace.spans.start[i] > scale.window.to) break;
-        const x0 = scale.x(trace.spans.start[i]);
-        const w = Math.max(scale.x(trace.spans.start[i] + trace.spans.dur[i]) - x0, 1.5);
-        batch.add(trace.spans.point[i], Math.max(x0, 0), y, Math.min(w, scale.width + kLabelWidth), strip.rowHeight - 1);
-        // The next one that begins on another pixel.
-        const next = firstAt(trace, matches, scale.t(x0 + w), k + 1, end);
-        k = Math.max(k + 1, w <= 2 ? next : k + 1);
-      }
+  for (const { row, y, h } of rowsOf(s, visible)) {
+    const end = lowerBound(matches, trace.rows.offset[row + 1], 0, matches.length);
+    let k = lowerBound(matches, trace.rows.offset[row], 0, end);
+    k = firstAt(trace, matches, scale.window.from, k, end);
+    while (k < end) {
+      const i = matches[k];
+      if (trace.spans.start[i] > scale.window.to) break;
+      const x0 = scale.x(trace.spans.start[i]);
+      const w = Math.max(scale.x(trace.spans.start[i] + trace.spans.dur[i]) - x0, 1.5);
+      batch.add(trace.spans.point[i], Math.max(x0, 0), y, Math.min(w, scale.width + kLabelWidth), h);
+      // The next one that begins on another pixel.
+      const next = firstAt(trace, matches, scale.t(x0 + w), k + 1, end);
+      k = Math.max(k + 1, w <= 2 ? next : k + 1);
     }
   }
   batch.paint(p, s.colors);
+}
+
+/** Rows of spans on the screen: those of lanes, and those of folded components, which lie over each other. */
+function rowsOf(s: Scene, visible: Strip[]): { row: number; y: number; h: number; labelled: boolean }[] {
+  const out: { row: number; y: number; h: number; labelled: boolean }[] = [];
+  for (const strip of visible) {
+    const y = top(s, strip);
+    if (strip.kind === 'component') for (const row of strip.rows) out.push({ row, y, h: strip.h - 1, labelled: false });
+    if (strip.kind !== 'spans') continue;
+    const h = strip.rowHeight;
+    const labelled = h >= 12;
+    for (let k = 0; k < strip.rows; ++k) out.push({ row: strip.firstRow + k, y: y + k * strip.step, h: h - 1, labelled });
+  }
+  return out;
 }
 
 function firstAt(trace: Trace, matches: Uint32Array, t: number, from: number, to: number): number {
@@ -219,7 +211,7 @@ export function clip(text: string, width: number): string {
   return text.length <= most ? text : most > 2 ? `${text.slice(0, most - 1)}…` : '';
 }
 
-function marks(p: Painter, s: Scene, strip: Strip & { kind: 'marks' | 'spans' }): void {
+function marks(p: Painter, s: Scene, strip: LaneStrip & { kind: 'marks' | 'spans' }): void {
   const { trace, scale } = s;
   const y = top(s, strip);
   const h = strip.kind === 'marks' ? strip.h : 5;
@@ -250,7 +242,14 @@ function marks(p: Painter, s: Scene, strip: Strip & { kind: 'marks' | 'spans' })
 }
 
 /** Calls `at` for the first record on each pixel, or every `step` pixels. */
-function jump(t: Float64Array, from: number, to: number, scale: Scale, at: (i: number, x: number) => void, step = 1): void {
+export function jump(
+  t: Float64Array,
+  from: number,
+  to: number,
+  scale: Scale,
+  at: (i: number, x: number) => void,
+  step = 1,
+): void {
   let i = lowerBound(t, scale.window.from, from, to);
   while (i < to && t[i] <= scale.window.to) {
     const x = scale.x(t[i]);
@@ -264,14 +263,14 @@ function selection(p: Painter, s: Scene): void {
   p.lineWidth = 2;
   for (const i of new Set([s.selected?.record === 'span' ? s.selected.index : -1, s.hover])) {
     if (i < 0) continue;
-    const y = s.layout.rowY[rowOfSpan(s.trace, i)];
-    const strip = s.layout.strips.find((e) => e.kind === 'spans' && e.lane === s.trace.spans.lane[i]);
-    if (Number.isNaN(y) || !strip || strip.kind !== 'spans') continue;
+    const row = rowOfSpan(s.trace, i);
+    const y = s.layout.rowY[row];
+    const h = s.layout.rowH[row];
+    if (Number.isNaN(y)) continue;
     const x0 = Math.max(s.scale.x(s.trace.spans.start[i]), kLabelWidth - 3);
     const x1 = Math.min(s.scale.x(s.trace.spans.start[i] + s.trace.spans.dur[i]), kLabelWidth + s.scale.width + 3);
     p.lineWidth = i === s.hover ? 1 : 2;
-    if (x1 >= x0)
-      p.strokeRect(x0 - 0.5, kAxisHeight + y - s.scrollY - strip.rowHeight / 2 - 0.5, Math.max(x1 - x0, 2) + 1, strip.rowHeight);
+    if (x1 >= x0) p.strokeRect(x0 - 0.5, kAxisHeight + y - s.scrollY - h / 2 - 0.5, Math.max(x1 - x0, 2) + 1, h);
   }
   if (s.selected && s.selected.record !== 'span') {
     const records = s.selected.record === 'instant' ? s.trace.instants : s.trace.packets;
@@ -291,59 +290,4 @@ function measured(p: Painter, s: Scene): void {
   p.globalAlpha = 1;
   p.fillRect(a, kAxisHeight, 1, s.height);
   p.fillRect(z, kAxisHeight, 1, s.height);
-}
-
-function labels(p: Painter, s: Scene, visible: Strip[]): void {
-  p.fillStyle = s.palette.label;
-  for (const strip of visible) if (strip.kind !== 'group') p.fillRect(0, top(s, strip) - 2, kLabelWidth - 1, strip.h + 4);
-  p.textBaseline = 'middle';
-  p.textAlign = 'left';
-  p.font = kFont;
-  for (const strip of visible) {
-    if (strip.kind === 'group') continue;
-    p.fillStyle = strip.kind === 'counter' || strip.label.startsWith('·') ? s.palette.faint : s.palette.text;
-    p.fillText(
-      clip(strip.label, kLabelWidth - (strip.kind === 'counter' ? 75 : 22)),
-      strip.label.startsWith('·') ? 20 : 14,
-      top(s, strip) + Math.min(strip.h, 18) / 2,
-    );
-    if (strip.kind === 'counter') {
-      p.textAlign = 'right';
-      p.fillText(`max ${s.trace.counters.series[strip.series].max}`, kLabelWidth - 8, top(s, strip) + strip.h / 2);
-      p.textAlign = 'left';
-    }
-  }
-  p.fillStyle = s.palette.grid;
-  p.fillRect(kLabelWidth - 1, kAxisHeight, 1, s.height);
-}
-
-function axis(p: Painter, s: Scene, width: number): void {
-  p.fillStyle = s.palette.label;
-  p.fillRect(0, 0, width, kAxisHeight);
-  p.fillStyle = s.palette.grid;
-  p.fillRect(0, kAxisHeight - 1, width, 1);
-  const { from, to } = s.scale.window;
-  const { step, at } = ticks(from, to, s.scale.width / 110);
-  p.font = kFont;
-  p.textBaseline = 'middle';
-  p.textAlign = 'left';
-  p.fillStyle = s.palette.faint;
-  p.fillText(clip(s.title, kLabelWidth - 16), 8, kAxisHeight / 2);
-  for (const t of at) {
-    const x = Math.round(s.scale.x(t));
-    if (x < kLabelWidth) continue;
-    p.fillStyle = s.palette.grid;
-    p.fillRect(x, kAxisHeight - 7, 1, 7);
-    p.fillStyle = s.palette.faint;
-    if (x < width - 40) p.fillText(formatTick(t, step), x + 4, kAxisHeight / 2);
-  }
-  p.fillStyle = s.palette.problem;
-  jump(s.problems, 0, s.problems.length, s.scale, (_, x) => {
-    p.beginPath();
-    p.moveTo(x - 4, kAxisHeight - 8);
-    p.lineTo(x + 4, kAxisHeight - 8);
-    p.lineTo(x, kAxisHeight - 1);
-    p.closePath();
-    p.fill();
-  });
 }

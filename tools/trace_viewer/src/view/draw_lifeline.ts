@@ -7,6 +7,9 @@ import { clip, spanLabel } from './draw';
 import { kAxisHeight, kLabelWidth, rowOfSpan } from './layout';
 import type { Painter } from './painter';
 
+/** Arrows between the same rows are this many pixels apart. */
+const kApart = 7;
+
 interface Place {
   x0: number;
   x1: number;
@@ -16,57 +19,70 @@ interface Place {
 
 export function drawLifeline(p: Painter, s: Scene, line: Lifeline): void {
   const places = new Map<number, Place>();
-  const heights = new Map<number, number>();
-  for (const strip of s.layout.strips) if (strip.kind === 'spans') heights.set(strip.lane, strip.rowHeight);
   const place = (i: number): Place | null => {
     let at = places.get(i);
     if (at) return at;
-    const y = s.layout.rowY[rowOfSpan(s.trace, i)];
+    const row = rowOfSpan(s.trace, i);
+    const y = s.layout.rowY[row];
     if (Number.isNaN(y)) return null;
-    const { start, dur, lane } = s.trace.spans;
+    const { start, dur } = s.trace.spans;
     at = {
       x0: s.scale.x(start[i]),
       x1: s.scale.x(start[i] + dur[i]),
       y: kAxisHeight + y - s.scrollY,
-      h: (heights.get(lane[i]) ?? 10) - 1,
+      h: s.layout.rowH[row] - 1,
     };
     places.set(i, at);
     return at;
   };
-  for (const i of line.spans) {
-    const at = place(i);
-    if (at) body(p, s, i, at);
+  for (const draw of [waited, body]) {
+    for (const i of line.spans) {
+      const at = place(i);
+      if (at) draw(p, s, i, at);
+    }
   }
-  for (const implied of [true, false]) {
+  // Arrows that would lie over each other are drawn once: a read of a mebibyte has thousands.
+  const drawn = new Set<string>();
+  for (const implied of [false, true]) {
     p.lineWidth = implied ? 1 : 1.2;
-    p.globalAlpha = line.arrows.length > 40 ? 0.75 : 1;
+    p.globalAlpha = line.arrows.length > 40 ? 0.7 : 1;
     p.strokeStyle = p.fillStyle = implied ? s.palette.implied : s.palette.arrow;
     p.setLineDash(implied ? [4, 3] : []);
     for (const a of line.arrows) {
       if (a.implied !== implied) continue;
       const from = place(a.from);
       const to = place(a.to);
-      if (from && to) arrow(p, s, from, to);
+      if (!from || !to) continue;
+      const key = `${from.y} ${Math.round(from.x1 / kApart)} ${to.y} ${Math.round(to.x0 / kApart)}`;
+      if (drawn.has(key)) continue;
+      drawn.add(key);
+      arrow(p, s, from, to);
     }
   }
   p.setLineDash([]);
   p.globalAlpha = 1;
 }
 
+function waited(p: Painter, s: Scene, i: number, at: Place): void {
+  const right = kLabelWidth + s.scale.width;
+  const width = s.trace.spans.wait[i] / s.scale.perPixel;
+  if (width <= 1 || at.x0 <= kLabelWidth || at.x0 - width >= right) return;
+  hatch(p, s, Math.max(at.x0 - width, kLabelWidth), at.y - at.h / 2 - 0.5, Math.min(at.x0, right), at.h);
+}
+
 function body(p: Painter, s: Scene, i: number, at: Place): void {
   const right = kLabelWidth + s.scale.width;
   const y = at.y - at.h / 2 - 0.5;
-  const waited = s.trace.spans.wait[i] / s.scale.perPixel;
-  if (waited > 1 && at.x0 > kLabelWidth && at.x0 - waited < right)
-    hatch(p, s, Math.max(at.x0 - waited, kLabelWidth), y, Math.min(at.x0, right), at.h);
   if (at.x1 < kLabelWidth || at.x0 > right) return;
   const x0 = Math.max(at.x0, kLabelWidth - 2);
   const w = Math.max(Math.min(at.x1, right + 2) - x0, 2);
   p.fillStyle = s.colors[s.trace.spans.point[i]];
   p.fillRect(x0, y, w, at.h);
-  p.strokeStyle = s.palette.arrow;
-  p.lineWidth = 1;
-  p.strokeRect(x0 + 0.5, y + 0.5, w - 1, at.h - 1);
+  if (w > 4) {
+    p.strokeStyle = s.palette.arrow;
+    p.lineWidth = 1;
+    p.strokeRect(x0 + 0.5, y + 0.5, w - 1, at.h - 1);
+  }
   if (w > 38 && at.h >= 11) {
     p.fillStyle = s.palette.onSpan;
     p.font = '10px system-ui, sans-serif';

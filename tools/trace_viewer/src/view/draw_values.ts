@@ -5,7 +5,7 @@ import { lowerBound } from '../model/sort';
 import type { Series, Trace, Values } from '../model/types';
 import type { Scene } from './draw';
 import { clip } from './draw';
-import type { Strip } from './layout';
+import type { LaneStrip } from './layout';
 import { kLabelWidth } from './layout';
 import type { Painter } from './painter';
 
@@ -52,7 +52,7 @@ export function rangeOf(values: Values, from: number, to: number): [number, numb
   return [lo, hi];
 }
 
-export function drawCounter(p: Painter, s: Scene, strip: Strip & { kind: 'counter' | 'state' }, y: number): void {
+export function drawCounter(p: Painter, s: Scene, strip: LaneStrip & { kind: 'counter' | 'state' }, y: number): void {
   const values = s.trace.counters;
   const series = values.series[strip.series];
   const { scale } = s;
@@ -93,7 +93,7 @@ export function stateName(trace: Trace, lane: number, value: number): string {
   return trace.lanes[lane].states[value] ?? String(value);
 }
 
-export function drawState(p: Painter, s: Scene, strip: Strip & { kind: 'counter' | 'state' }, y: number): void {
+export function drawState(p: Painter, s: Scene, strip: LaneStrip & { kind: 'counter' | 'state' }, y: number): void {
   const values = s.trace.states;
   const series = values.series[strip.series];
   const { scale } = s;

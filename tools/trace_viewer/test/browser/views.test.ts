@@ -115,6 +115,80 @@ describe('messages', () => {
   });
 });
 
+describe('stages of many messages', () => {
+  test('means add up to the mean latency; a stage leads to its distribution, which filters', async () => {
+    await load(t.page, join(t.dir, 'native.jsonl'));
+    await t.page.click('.message-row[data-message="5"]');
+    await t.page.getByRole('tab', { name: 'Stages' }).click();
+    const means = await t.page
+      .locator('#stages-table tbody tr')
+      .evaluateAll((rows) =>
+        rows.map((r) => [r.getAttribute('data-stage'), ...[...r.querySelectorAll('td.num')].map((c) => c.textContent)]),
+      );
+    const mean = (row: (string | null)[]) => psOf(row[1]);
+    const total = means.pop()!;
+    expect(Math.abs(means.reduce((sum, r) => sum + mean(r), 0) - mean(total))).toBeLessThan(means.length);
+    const wire = means.find((r) => r[0] === 'wire')!;
+    // p50, p99, max and the selected message: half of them wait 12 ns for the wire.
+    expect(wire.slice(3).map(psOf)).toEqual([480_280, 492_280, 492_280, 480_280]);
+    await t.page.locator('#stages-table button', { hasText: 'payload_dma' }).click();
+    expect(await t.page.locator('#quantity').inputValue()).toBe('payload_dma');
+    expect(await t.page.textContent('.chart .u-title')).toBe('messages per bin over payload_dma, ns');
+    await t.page.selectOption('#quantity', 'pcie_down');
+    const over = t.page.locator('.chart .u-over').first();
+    const box = (await over.boundingBox())!;
+    await t.page.mouse.move(box.x + box.width * 0.8, box.y + 20);
+    await expect
+      .poll(() => t.page.locator('.chart .under').first().textContent())
+      .toMatch(/^\d+ messages of [\d .]+ … [\d .]+ ns$/);
+    await t.page.mouse.down();
+    await t.page.mouse.move(box.x + box.width - 1, box.y + 30, { steps: 5 });
+    await t.page.mouse.up();
+    const shown = await t.page.evaluate(() => {
+      const { a, messageRows, latencyRange } = (window as any).rdmasim.state;
+      const column = a.value.trace.messages.stages[a.value.trace.header.stages.indexOf('pcie_down')];
+      const { from, to } = latencyRange.value;
+      const want = [...column].filter((x) => x >= from && x <= to).length;
+      return { stage: latencyRange.value.stage, got: messageRows.value.length, want };
+    });
+    expect(shown.stage).toBe('pcie_down');
+    expect(shown.got).toBe(shown.want);
+    expect(shown.got).toBeGreaterThan(0);
+    expect(shown.got).toBeLessThan(200);
+  });
+});
+
+describe('lanes', () => {
+  test('hosts and components fold, by mouse and by buttons; a jump opens them', async () => {
+    await load(t.page, join(t.dir, 'native.jsonl'));
+    const strips = () =>
+      t.page.evaluate(() => (window as any).rdmasim.instances.get('a').layout.strips.map((s: any) => s.key ?? s.label));
+    const whole = await strips();
+    await t.page.mouse.click(20, 90);
+    expect(await strips()).toHaveLength(whole.length - 2);
+    await t.page.getByRole('tab', { name: 'Lanes' }).click();
+    await t.page.getByRole('button', { name: 'all of host1' }).click();
+    expect(await strips()).not.toContain('1/cpu');
+    const seen = await t.page.evaluate(() => {
+      const { state, instances } = (window as any).rdmasim;
+      const t = state.a.value.trace;
+      const view = instances.get('a');
+      const i = [...t.spans.lane].findIndex((l) => t.lanes[l].path === 'host1.hca.rx');
+      return { row: view.layout.rowY[[...t.rows.lane].indexOf(t.spans.lane[i])] };
+    });
+    expect(seen.row).toBeGreaterThan(0);
+    await t.page.fill('#search', 'lane:host1.hca.rx');
+    await t.page.keyboard.press('Enter');
+    await expect.poll(strips).toContain('1/hca');
+    await t.page.fill('#search', '');
+    await t.page.keyboard.press('Escape');
+    await t.page.keyboard.press('c');
+    const compact = await strips();
+    expect(compact).toContain('hca.rx');
+    expect(compact).not.toContain('1/hca');
+  });
+});
+
 describe('search and problems', () => {
   test('search filters the table and steps through the picture', async () => {
     await load(t.page, join(t.dir, 'native.jsonl'));
@@ -186,6 +260,20 @@ describe('two traces', () => {
     expect(await t.page.textContent('#waterfall thead')).toContain('B − A, ps');
     const wire = await t.page.locator('#waterfall tbody tr', { hasText: 'wire' }).locator('td').nth(1).textContent();
     expect(psOf(wire)).toBe(1234);
+    // A picture of both, one above the other.
+    const svg = await t.page.evaluate(() => {
+      const { svgText, instances } = (window as any).rdmasim;
+      const root = new DOMParser().parseFromString(svgText(), 'image/svg+xml').documentElement;
+      const ids = [...root.querySelectorAll('clipPath')].map((c) => c.id);
+      return {
+        tops: [...root.children].map((c) => Number(c.getAttribute('y'))),
+        height: Number(root.getAttribute('height')),
+        first: instances.get('a').height,
+        both: instances.get('a').height + instances.get('b').height,
+        unique: new Set(ids).size === ids.length && ids.length > 2,
+      };
+    });
+    expect(svg).toEqual({ tops: [0, svg.first], height: svg.both, first: svg.first, both: svg.both, unique: true });
     await t.page.getByRole('button', { name: 'close B' }).click();
     expect(await t.page.locator('.timeline').count()).toBe(1);
   });
@@ -202,7 +290,7 @@ describe('records', () => {
     await t.page.locator('#inspector button', { hasText: /^wire #\d+ on fabric/ }).click();
     expect(await t.page.textContent('#inspector h2')).toBe('fabric.wire');
     expect(await t.page.textContent('#inspector')).toContain('RC SEND_ONLY');
-    await t.page.mouse.move(60, 90);
+    await t.page.mouse.move(60, 108);
     expect(await t.page.textContent('.timeline .tip')).toMatch(/^host0\.\S+\nspans/);
   });
 });

@@ -9,9 +9,10 @@ import { kDark, kLight, pointColors } from '../../src/view/colors';
 import { clip, drawTimeline } from '../../src/view/draw';
 import { rangeOf, valueAt } from '../../src/view/draw_values';
 import { layOut, rowOfSpan, stripAt } from '../../src/view/layout';
+import { formatValue } from '../../src/view/draw_frame';
 import { SvgPainter } from '../../src/view/painter';
 import { Scale, around, clampWindow, zoom } from '../../src/view/viewport';
-import { open } from './open';
+import { kHeader, lines, open } from './open';
 
 describe('window', () => {
   test('zoom keeps the time under the pointer', () => {
@@ -62,6 +63,7 @@ describe('picture', () => {
         selected: { record: 'span', index: span },
         hover: -1,
         problems: Float64Array.from([from + 1]),
+        cursor: NaN,
         measure: null,
         title: 'x < y',
       });
@@ -76,6 +78,47 @@ describe('picture', () => {
     expect(svg).not.toMatch(/NaN|Infinity|undefined/);
     expect(draw(kDark, t.t0, t.t1, 0)).toContain(kDark.background);
     expect(draw(kDark, t.t0, t.t1, 0)).not.toMatch(/NaN|Infinity|undefined/);
+  });
+  test('many counters: the liveliest are shown, the others on demand; compact lanes have one row', async () => {
+    const lanes = Array.from({ length: 12 }, (_, id) => ({ id, host: 0, path: `host0.hca.qp${id}`, kind: 'counter' }));
+    lanes.push({ id: 12, host: 0, path: 'host0.hca.tx', kind: 'pipelined' });
+    const values = lanes.slice(0, 12).flatMap((l) => Array.from({ length: l.id === 0 ? 1 : l.id + 1 }, (_, k) => [l.id, k % 4]));
+    const t = await open(
+      lines(
+        { ...kHeader, lanes },
+        { k: 'point', id: 0, name: 'hca.sq_depth', cat: 'hca', kind: 'counter', args: ['wqes'] },
+        { k: 'counter', n: values.length, t0: 5, t1: 5, lane: values.map((v) => v[0]), v: values.map((v) => v[1]) },
+        { k: 'point', id: 1, name: 'hca.tx', cat: 'hca', kind: 'span', args: [] },
+        { k: 'span', n: 3, t0: 0, t1: 90, id0: 1, dur: [50, 50, 50], lane: [12, 12, 12], point: [1, 1, 1] },
+      ),
+    );
+    const groups = orderLanes(t, () => true);
+    const shown = layOut(t, groups).strips;
+    const counters = (strips: typeof shown) => strips.flatMap((s) => (s.kind === 'counter' ? [s.label] : []));
+    expect(counters(shown)).toEqual(['qp9 sq_depth', 'qp10 sq_depth', 'qp11 sq_depth']);
+    const more = shown.find((s) => s.kind === 'more')!;
+    expect(more).toMatchObject({ name: '9 more counters', key: '0/hca/more' });
+    expect(counters(layOut(t, groups, { toggled: new Set(['0/hca/more']) }).strips)).toHaveLength(12);
+    const spans = shown.find((s) => s.kind === 'spans')!;
+    expect(spans).toMatchObject({ rows: 3, h: 27, step: 9 });
+    const compact = layOut(t, groups, { compact: true });
+    expect(compact.strips.map((s) => s.kind)).toEqual(['group', 'spans']);
+    expect(compact.strips[1]).toMatchObject({ rows: 3, h: 12, step: 0, label: 'hca.tx' });
+    const folded = layOut(t, groups, { toggled: new Set(['0/hca']) });
+    expect(folded.strips.map((s) => s.kind)).toEqual(['group', 'component']);
+    expect([...folded.rowY]).toEqual(Array(3).fill(folded.strips[1].y + folded.strips[1].h / 2));
+  });
+  test('values of counters are short', () => {
+    expect([0, 5, 1234, 12345, 1.5e6, 2_000_000_123, -40_000, 0.125].map(formatValue)).toEqual([
+      '0',
+      '5',
+      '1234',
+      '12.35k',
+      '1.5M',
+      '2G',
+      '-40k',
+      '0.125',
+    ]);
   });
   test('no peak of a counter is lost', async () => {
     const t = await open(nativeText(400));
