@@ -135,6 +135,7 @@ describe('stages of many messages', () => {
     expect(await t.page.locator('#quantity').inputValue()).toBe('payload_dma');
     expect(await t.page.textContent('.chart .u-title')).toBe('messages per bin over payload_dma, ns');
     await t.page.selectOption('#quantity', 'pcie_down');
+    await expect.poll(() => t.page.textContent('.chart .u-title')).toContain('pcie_down');
     const over = t.page.locator('.chart .u-over').first();
     const box = (await over.boundingBox())!;
     await t.page.mouse.move(box.x + box.width * 0.8, box.y + 20);
