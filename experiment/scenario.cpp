@@ -127,6 +127,7 @@ sim::Json scenario_schema() {
                            "",
                            true,
                            {{"$schema", "JSON Schema of this file, for editors"},
+                            {"include", "files that this one goes on top of, in this order", true},
                             {"profile", "name of the machine profile to start from (rdmasim list profiles)"}}});
 }
 

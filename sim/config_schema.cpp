@@ -166,8 +166,9 @@ Json json_schema(const TypeInfo& type, const SchemaOptions& options) {
   j["title"] = options.title;
   Json body = structure(type, options.partial);
   Json properties = Json::object();
-  for (const auto& [name, meaning] : options.extra) {
-    Json field = with_type("string");
+  for (const auto& [name, meaning, list] : options.extra) {
+    Json field = with_type(list ? "array" : "string");
+    if (list) field["items"] = with_type("string");
     field["description"] = meaning;
     properties[name] = std::move(field);
   }

@@ -21,8 +21,12 @@ struct SchemaOptions {
   std::string title, id;
   /// A document that is merged with others need not be complete by itself; elements of its lists still must be.
   bool partial = true;
-  /// Members that the loader consumes before binding: name and meaning, each a string.
-  std::vector<std::pair<std::string, std::string>> extra;
+  /// Members that the loader consumes before binding; each is a string, or a list of strings.
+  struct Extra {
+    std::string name, meaning;
+    bool list = false;
+  };
+  std::vector<Extra> extra;
 };
 /// JSON Schema (draft 7, which editors know best) that accepts what the binding accepts.
 Json json_schema(const TypeInfo& type, const SchemaOptions& options);

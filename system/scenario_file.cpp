@@ -123,6 +123,59 @@ class ProfileChain {
   std::vector<fs::path> visited_;
 };
 
+/// A file on top of the files that it includes.
+class IncludeTree {
+ public:
+  explicit IncludeTree(sim::ConfigErrors& errors) : errors_(errors) {}
+
+  /// The merged file; nothing when it cannot be read.
+  std::optional<sim::Json> load(const fs::path& file) {
+    std::optional<sim::Json> document = sim::load_json(file, errors_);
+    if (!document) return document;
+    if (!document->is_object()) {
+      errors_.add(document->origin, {}, "expected an object, got " + document->describe());
+      return std::nullopt;
+    }
+    document->erase("$schema");
+    const sim::Json* const names = document->find("include");
+    if (names == nullptr) return document;
+    sim::Json merged = sim::Json::object();
+    merged.origin = document->origin;
+    open_.push_back(file.lexically_normal());
+    if (!names->is_array()) errors_.add(names->origin, "include", "expected a list of files, got " + names->describe());
+    else
+      for (const sim::Json& name : names->items()) add(merged, name, file);
+    open_.pop_back();
+    document->erase("include");
+    sim::merge(merged, *document);
+    return merged;
+  }
+
+ private:
+  void add(sim::Json& merged, const sim::Json& name, const fs::path& from) {
+    if (!name.is_string()) return errors_.add(name.origin, "include", "expected a file name, got " + name.describe());
+    const fs::path file = (from.parent_path() / name.string()).lexically_normal();
+    std::error_code ignore;
+    if (!fs::exists(file, ignore)) return errors_.add(name.origin, "include", "there is no file " + file.string());
+    if (std::ranges::find(open_, file) != open_.end())
+      return errors_.add(name.origin, "include", "files include each other in a circle: " + circle(file));
+    if (const auto part = load(file)) sim::merge(merged, *part);
+  }
+  std::string circle(const fs::path& file) const {
+    std::string out;
+    for (const fs::path& f : open_) out += f.filename().string() + " -> ";
+    return out + file.filename().string();
+  }
+
+  sim::ConfigErrors& errors_;
+  std::vector<fs::path> open_;  // from the scenario to the file under way
+};
+
+/// The file in which a value stands; `otherwise` when it comes from a flag.
+fs::path file_of(const sim::Json& value, const fs::path& otherwise) {
+  return value.origin.source != nullptr && value.origin.line != 0 ? fs::path(*value.origin.source) : otherwise;
+}
+
 /// Gives the document the lists it leaves out, with empty elements, so that flags can reach into them.
 void add_missing_lists(sim::Json& root, const DocumentRules& rules, const sim::Json& defaults) {
   for (const auto& [list, pattern] : rules.inherit) {
@@ -202,7 +255,7 @@ std::vector<LibraryEntry> list_scenarios() {
          it.increment(ignore)) {
       const fs::path name = it->path().lexically_relative(d);
       const std::string top = name.begin()->string();
-      if (it->path().extension() != ".json" || top == "profiles" || top == "schema") continue;
+      if (it->path().extension() != ".json" || top == "profiles" || top == "schema" || top == "parts") continue;
       if (std::ranges::none_of(out, [&](const LibraryEntry& e) { return e.name == name.string(); }))
         out.push_back({name.string(), it->path(), description_of(it->path())});
     }
@@ -215,17 +268,12 @@ ScenarioDocument load_document(const fs::path& file, const Overrides& overrides,
                                const sim::Json& defaults, sim::ConfigErrors& errors) {
   ScenarioDocument out;
   out.file = file;
-  std::optional<sim::Json> scenario = sim::load_json(file, errors);
+  std::optional<sim::Json> scenario = IncludeTree(errors).load(file);
   if (!scenario) return out;
-  if (!scenario->is_object()) {
-    errors.add(scenario->origin, {}, "expected an object, got " + scenario->describe());
-    return out;
-  }
-  scenario->erase("$schema");
   for (const std::string& s : overrides.sets)
     if (is_set_of(s, "profile")) sim::apply_set(*scenario, s, defaults, errors);
   if (const sim::Json* profile = scenario->find("profile"))
-    out.root = ProfileChain(out, rules, errors).load(*profile, "profile", file);
+    out.root = ProfileChain(out, rules, errors).load(*profile, "profile", file_of(*profile, file));
   scenario->erase("profile");
   sim::merge(out.root, *scenario);
   add_missing_lists(out.root, rules, defaults);

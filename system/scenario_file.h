@@ -47,8 +47,9 @@ std::vector<std::filesystem::path> scenario_directories();
 std::vector<LibraryEntry> list_profiles();
 std::vector<LibraryEntry> list_scenarios();
 
-/// Reads `file`, the profiles it inherits from ("profile": NAME, and "base": NAME in a profile), merges them and applies
-/// the overrides. A profile NAME is NAME.json in profiles/ beside the scenario, in a directory above it, or in
+/// Reads `file`, the files that it includes ("include": [PATH, …], each relative to the file that names it; a later one and
+/// the file itself go on top), the profiles it inherits from ("profile": NAME, and "base": NAME in a profile), merges them and
+/// applies the overrides. A profile NAME is NAME.json in profiles/ beside the scenario, in a directory above it, or in
 /// scenario_directories(); a name with a slash is a path relative to the file that names it. `defaults` are the
 /// effective values of an empty document, for --set into lists that the document leaves out.
 /// Mistakes are collected in `errors`; what could be read is returned all the same. The patterns of `rules.inherit` are

@@ -52,6 +52,7 @@ struct StepConfig {
   std::optional<sim::Picos> sleep, compute;
   std::optional<WaitStep> wait;
   std::optional<MemoryStep> store;
+  std::optional<cpu::Barrier> barrier;
   std::optional<AssertStep> assertion;
   std::optional<LoopStep> loop;
   std::optional<bool> exit;
@@ -102,6 +103,8 @@ struct StepConfig {
     v("mark", c.mark, "writes the time into the result under this name", kGiven);
     v("wait", c.wait, "wait for memory or for another program", kGiven);
     v("store", c.store, "store to memory", kGiven);
+    v("barrier", c.barrier, "a barrier of the drivers' code; the core's architecture decides on the instruction",
+      kGiven);
     v("assert", c.assertion, "check memory or what was granted", kGiven);
     v("loop", c.loop, "repeat steps", kGiven);
     v("exit", c.exit, "end the process without destroying anything", kGiven);

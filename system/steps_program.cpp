@@ -79,6 +79,7 @@ int StepsProgram::perform(const StepConfig& step) {
   if (step.label) board_.set_label(name_, step.label->text);
   if (step.mark) record_.marks[step.mark->text] = thread.now();
   if (step.store) store(*step.store);
+  if (step.barrier) thread.barrier(*step.barrier);
   if (step.assertion) check(*step.assertion);
   if (step.kill) board_.kill(step.kill->text);
   if (step.remove_device)

@@ -247,4 +247,15 @@ TEST_F(Programs, TheEffectiveConfigurationReadsBack) {
   EXPECT_EQ(experiment::effective_config(again).dump(), first);
 }
 
+TEST_F(Programs, ABarrierTakesItsInstructionsTimeAndWaitsForTheStores) {
+  const Result r = run(pair(
+      R"({"sleep": "1 us"}, {"mark": "a"}, {"barrier": "rmb"}, {"mark": "b"}, {"store": {"byte": 1}}, {"mark": "c"},
+         {"barrier": "wmb"}, {"mark": "d"})",
+      ""));
+  const auto& marks = r.programs[0].marks;
+  const cpu::CoreConfig core;
+  EXPECT_EQ(marks.at("b") - marks.at("a"), core.lfence_cost);
+  EXPECT_GT(marks.at("d") - marks.at("c"), core.sfence_cost) << "128 lines are in the store buffer";
+}
+
 }  // namespace

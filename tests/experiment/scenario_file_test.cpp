@@ -181,4 +181,31 @@ TEST_F(ScenarioFile, TheDataDirectoryOfTheEnvironmentIsSearched) {
   EXPECT_EQ(std::ranges::find(scenarios, "profiles/far.json", &sys::LibraryEntry::name), scenarios.end());
 }
 
+TEST_F(ScenarioFile, AFileGoesOnTopOfThoseThatItIncludes) {
+  write("profiles/p.json", R"({"part": {"latency": "9 ns"}})");
+  write("deep/first.json", R"({"profile": "p", "description": "first", "part": {"ways": 2}})");
+  write("deep/second.json", R"({"include": ["third.json"], "part": {"ways": 3}})");
+  write("deep/third.json", R"({"part": {"ways": 4}, "description": "third"})");
+  const Config c =
+      load(write("s.json", R"({"include": ["deep/first.json", "deep/second.json"], "description": "own"})"));
+  EXPECT_EQ(c.description, "own");
+  EXPECT_EQ(c.part.ways, 3u);
+  EXPECT_EQ(c.part.latency.n, 9000) << "the profile of an included file";
+}
+
+TEST_F(ScenarioFile, AMistakeInAnIncludeIsShownWhereItStands) {
+  write("a.json", R"({"include": ["b.json"], "part": {"wyas": 2}})");
+  write("b.json", R"({"include": ["a.json"]})");
+  EXPECT_EQ(errors(write("s.json", R"({"include": ["a.json", "c.json", 7]})")),
+            path("b.json") +
+                ":1:14: include: files include each other in a circle: s.json -> a.json -> b.json -> a.json\n" +
+                path("s.json") + ":1:24: include: there is no file " + path("c.json") + "\n" + path("s.json") +
+                ":1:34: include: expected a file name, got the number 7\n");
+  write("a.json", R"({"part": {"wyas": 2}})");
+  EXPECT_EQ(errors(write("s.json", R"({"include": ["a.json"]})")),
+            path("a.json") + ":1:11: part: unknown key \"wyas\"; did you mean \"ways\"?\n");
+  EXPECT_EQ(errors(write("s.json", R"({"include": "a.json"})")),
+            path("s.json") + ":1:13: include: expected a list of files, got the string \"a.json\"\n");
+}
+
 }  // namespace
