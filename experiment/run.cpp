@@ -195,11 +195,14 @@ class StandardOutputAside {
   const int saved_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
 };
 
-/// Hands finished journeys to the statistics and, when tracing, to the trace.
+/// Hands finished journeys to the statistics and, when tracing, those and the failed ones to the trace.
 struct JourneyTee final : sim::JourneySink {
   JourneyTee(LatencyRecorder& r, sim::trace::Tracer* t) : recorder(r), tracer(t) {}
   void finished(const sim::Journey& j) override {
     recorder.finished(j);
+    if (tracer != nullptr) tracer->emit(j);
+  }
+  void failed(const sim::Journey& j) override {
     if (tracer != nullptr) tracer->emit(j);
   }
   LatencyRecorder& recorder;
@@ -239,6 +242,7 @@ Result run(RunOptions options, const MachineFactory& factory) {
     outcome = run_and_list(*machine, context, options, stalled, listings);
     interrupted = interrupt.interrupted();
   }
+  context.journeys.end(context.now());
   context.journeys.set_sink(nullptr);
 
   Result r;

@@ -48,21 +48,37 @@ inline constexpr std::size_t kStages = 23;
 /// Stable name used in results and traces, e.g. "wqe_fetch".
 std::string_view name_of(Stage s);
 
+/// Who posted a work request.
+struct Poster {
+  std::int32_t host = 0;
+  std::uint32_t qpn = 0;
+  std::uint64_t wr_id = 0;
+};
+
+/// How a journey has ended: an enum ibv_wc_status, 0 = success, or one of these for what no work completion tells.
+inline constexpr std::uint8_t kLost = 254;        ///< dropped where nobody is told, or its CQE found no room
+inline constexpr std::uint8_t kUnfinished = 255;  ///< under way when the run ended
+
 /// A finished (or failed) journey.
 struct Journey {
   MsgId id = 0;
   std::uint32_t flow = 0;  ///< which workload it belongs to; set by the program that posted it
   std::uint32_t bytes = 0;
   std::uint8_t opcode = 0;  ///< enum ibv_wr_opcode
+  std::uint8_t status = 0;  ///< of one under way: what its error completion will say, if the device has given it up
+  Poster poster;
   Picos start{0}, last{0};
   std::array<Picos, kStages> stage{};
   Picos total() const { return last - start; }
 };
 
-/// Receives every journey that ends in success. One per simulation, set by the experiment.
+/// Receives every journey that ends. One per simulation, set by the experiment.
 struct JourneySink {
   virtual ~JourneySink() = default;
+  /// It ended in success: its stages add up to its total.
   virtual void finished(const Journey& j) = 0;
+  /// It did not: `last` is when that was known, which may be later than its last mark.
+  virtual void failed(const Journey&) {}
 };
 
 /// All journeys under way. Slots are recycled; nothing is allocated in the steady state. A journey that outlives
@@ -72,7 +88,7 @@ class Journeys {
   Journeys();
   void set_sink(JourneySink* sink) { sink_ = sink; }
 
-  MsgId begin(Picos t, std::uint32_t flow, std::uint8_t opcode, std::uint32_t bytes);
+  MsgId begin(Picos t, std::uint32_t flow, std::uint8_t opcode, std::uint32_t bytes, const Poster& poster = {});
   /// Charges the time since the last mark to `s`. Times before the last mark count as zero. Unknown ids are ignored,
   /// so that a late acknowledgement of a delivered message does no harm.
   void mark(MsgId id, Stage s, Picos t) {
@@ -81,10 +97,16 @@ class Journeys {
       j->last = t;
     }
   }
-  /// The message is delivered: last mark, report to the sink, slot freed. No-op for an id that has ended.
+  /// The message is delivered: last mark, report to the sink, slot freed. No-op for an id that has ended or was given up.
   void finish(MsgId id, Stage s, Picos t);
-  /// The message failed or nobody will deliver it: slot freed without a report.
-  void drop(MsgId id);
+  /// Its failure is known: report to the sink with that status, slot freed. No-op for an id that has ended.
+  void fail(MsgId id, std::uint8_t status, Picos t);
+  /// The device has given it up and says so in a CQE with `status`. Who polls that fails it; nobody can finish it.
+  void give_up(MsgId id, std::uint8_t status);
+  /// The request is taken back before the device has heard of it: slot freed without a report.
+  void take_back(MsgId id);
+  /// End of the run: reports all that are under way, in the order of their posts, as given up or unfinished.
+  void end(Picos t);
   bool under_way(MsgId id) { return find(id) != nullptr; }
   std::size_t count_under_way() const { return live_; }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which message a WQE or a CQE belongs to. Hardware formats have no room for a message id, so the program side and the
 // device side of one simulation meet in this table: the provider publishes the id of each send WQE, the HCA that of each
-// CQE. It influences no simulated behaviour.
+// CQE. So does the occupancy of a CQ, of which the one knows the producer and the other the consumer. Neither influences any
+// simulated behaviour.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "sim/journey.h"
+#include "sim/trace/gauge.h"
 
 namespace sim {
 
@@ -23,6 +25,8 @@ class Tags {
   void publish(std::uint32_t index, MsgId id) { ids_[index & mask_] = id; }
   MsgId find(std::uint32_t index) const { return ids_[index & mask_]; }
   void clear();
+  /// CQ: CQEs that the device has written and no poll has taken.
+  trace::Gauge occupancy;
 
  private:
   std::vector<MsgId> ids_ = std::vector<MsgId>(16, 0);

@@ -22,6 +22,13 @@ Registry& registry() {
   static Registry r;
   return r;
 }
+
+// Threads of the kernel have their host in their name.
+std::string lane(std::int32_t host, std::string_view name) {
+  const std::string prefix = "host" + std::to_string(host) + ".";
+  if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  return prefix + "thread." + std::string(name);
+}
 }  // namespace
 
 Thread* current_or_null() {
@@ -40,6 +47,9 @@ Thread::Thread(Core& core, sim::Engine& engine, memory::AddressSpace& space, std
                std::function<void()> body)
     : core_(core),
       space_(space),
+      trace_(core.context(), core.host(), lane(core.host(), name), sim::trace::TrackKind::exclusive),
+      state_trace_(core.context(), core.host(), lane(core.host(), name) + ".state", sim::trace::TrackKind::state,
+                   {"ended", "running", "asleep", "polling"}),
       thread_(engine.spawn(std::move(name), number, [this, program = std::move(body)] { run(program); })) {
   Registry& r = registry();
   r.engine = &engine;
@@ -73,6 +83,11 @@ void Thread::run(const std::function<void()>& body) {
   }
   state_ = State::idle;
   blocked_from_ = thread_.now();
+  trace_state(State::idle, thread_.now());
+}
+
+void Thread::trace_state(State s, sim::Picos t) {
+  state_trace_.state(points::thread_state, t, static_cast<std::uint32_t>(s));
 }
 
 void Thread::store(void* dst, const void* src, std::size_t n) {

@@ -129,6 +129,9 @@ class Thread {
   void set_cause(sim::trace::Cause c) { cause_ = c; }
   sim::trace::Cause cause() const { return cause_; }
 
+  /// The lane of what the thread does.
+  sim::trace::Source& trace() { return trace_; }
+
   Core& core() { return core_; }
   memory::AddressSpace& space() { return space_; }
   const std::string& name() const { return thread_.name(); }
@@ -145,6 +148,7 @@ class Thread {
     return (state_ == State::idle || state_ == State::blocked) && !waking_ ? blocked_from_ : sim::kNever;
   }
   enum class State : std::uint8_t { idle, running, blocked, polling };  // idle: not started, or finished
+  void trace_state(State s, sim::Picos t);
   struct Steal {
     sim::Picos start{0}, length{0};
   };
@@ -176,6 +180,7 @@ class Thread {
 
   Core& core_;
   memory::AddressSpace& space_;
+  sim::trace::Source trace_, state_trace_;
   sim::ProgramThread& thread_;
   sim::trace::Cause cause_;
   State state_ = State::idle;

@@ -77,7 +77,9 @@ void Thread::on_steal(sim::Picos start, sim::Picos d) {
       break;
     case State::blocked:
       if (start < blocked_from_) {  // the thread has run ahead; in truth it still computed then
+        trace_state(State::running, blocked_from_);
         blocked_from_ += d;
+        trace_state(State::blocked, blocked_from_);
         stolen_ += d;
       }
       not_before_ = sim::max(not_before_, start + d);
@@ -100,6 +102,7 @@ void Thread::on_steal(sim::Picos start, sim::Picos d) {
 void Thread::enter_blocked() {
   state_ = State::blocked;
   blocked_from_ = thread_.now();
+  trace_state(state_, blocked_from_);
   // Work that was known before and starts only later meets a blocked thread.
   while (!steals_.empty()) {
     const Steal s = steals_.pop_front();
@@ -113,6 +116,7 @@ void Thread::leave_blocked() {
   const sim::Picos resume = sim::max(blocked_from_, not_before_);
   if (resume > thread_.now()) advance_to(resume);
   asleep_ += thread_.now() - blocked_from_;
+  trace_state(state_, thread_.now());
   occupied_until_ = thread_.now();
   sync();
 }
@@ -186,6 +190,7 @@ sim::trace::Cause Thread::wait_for_write(std::span<const Range> ranges, sim::Pic
   for (const Range& r : ranges)
     watches_.push_back(memory.watch(space_.phys_of(memory::va_of(r.at)), r.n, &Thread::on_write, this));
   thread_.set_wait_reason("polling memory");
+  trace_state(State::polling, begin);
   if (core_.config().poll_mode == PollMode::spin) {
     do {
       thread_.charge(interval);
@@ -197,6 +202,7 @@ sim::trace::Cause Thread::wait_for_write(std::span<const Range> ranges, sim::Pic
   thread_.set_wait_reason("");
   for (const memory::WatchId id : watches_) memory.unwatch(id);
   watches_.clear();
+  trace_state(State::running, thread_.now());
   core_.trace().span(points::poll, poll_.cause, begin, begin, thread_.now(), memory::va_of(ranges.front().at).v);
   return poll_.cause;
 }

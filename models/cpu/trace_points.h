@@ -24,6 +24,8 @@ inline constexpr Point mmio_load{"cpu.mmio_load", Category::cpu, Kind::span, {"b
 inline constexpr Point barrier{"cpu.barrier", Category::cpu, Kind::span, {"barrier", "instruction"}};
 /// Empty polls of memory until a write came.
 inline constexpr Point poll{"cpu.poll", Category::cpu, Kind::span, {"address"}};
+/// What a thread does: compute, sleep in the kernel, poll memory. Kernel work that delays it is on its core's lane.
+inline constexpr Point thread_state{"cpu.thread_state", Category::cpu, Kind::state, {}};
 /// A core on its way out of its idle state.
 inline constexpr Point cstate_exit{"cpu.cstate_exit", Category::cpu, Kind::span, {}};
 /// Kernel work (interrupt, softirq) that took the core.

@@ -301,6 +301,10 @@ class ColsSink final : public Sink {
     column("flow", r.size(), [&](std::size_t i) { return r[i].flow; });
     column("op", r.size(), [&](std::size_t i) { return static_cast<unsigned>(r[i].opcode); });
     column("bytes", r.size(), [&](std::size_t i) { return r[i].bytes; });
+    column("wr_id", r.size(), [&](std::size_t i) { return r[i].poster.wr_id; });
+    column("qpn", r.size(), [&](std::size_t i) { return r[i].poster.qpn; });
+    column("host", r.size(), [&](std::size_t i) { return r[i].poster.host; });
+    column("status", r.size(), [&](std::size_t i) { return static_cast<unsigned>(r[i].status); });
     for (std::size_t s = 0; s < kStages; ++s)
       column(sim::name_of(static_cast<Stage>(s)), r.size(), [&](std::size_t i) { return r[i].stage[s].n; });
     end_block(b);

@@ -40,7 +40,8 @@ class FilterSink final : public Sink {
   void on(const Level& l) override { value(l, levels_); }
   void on(const State& s) override { value(s, states_); }
   void on(const Journey& j) override {
-    const Verdict v = decided(j.id);
+    Verdict v = decided(j.id);
+    if (v == Verdict::open && wanted_qp(j.poster.qpn, j.poster.host)) v = admit(j.id);
     if (v == Verdict::in && in_window(j)) out_.emit(j);
     fates_.erase(j.id);
   }
@@ -73,10 +74,13 @@ class FilterSink final : public Sink {
   bool names_a_wanted_qp(const Point& p, const std::array<std::uint64_t, 4>& args, std::int32_t host) const {
     for (std::size_t a = 0; a < args.size() && p.args[a] != nullptr; ++a) {
       if (std::strcmp(p.args[a], "qpn") != 0) continue;
-      return std::ranges::any_of(
-          filter_.qps, [&](const Filter::QueuePair& q) { return q.qpn == args[a] && (!q.host || *q.host == host); });
+      return wanted_qp(args[a], host);
     }
     return false;
+  }
+  bool wanted_qp(std::uint64_t qpn, std::int32_t host) const {
+    return std::ranges::any_of(
+        filter_.qps, [&](const Filter::QueuePair& q) { return q.qpn == qpn && (!q.host || *q.host == host); });
   }
   Verdict decided(MsgId id) const {
     if (!wanted_message(id)) return Verdict::out;

@@ -89,7 +89,8 @@ class PerfettoSink final : public Sink {
   void on(const Journey& j) override {
     message("b", j, j.start);
     out_ << R"(,"args":{"op":)" << static_cast<unsigned>(j.opcode) << R"(,"bytes":)" << j.bytes << R"(,"flow":)"
-         << j.flow << "}}";
+         << j.flow << R"(,"wr_id":)" << j.poster.wr_id << R"(,"qpn":)" << j.poster.qpn << R"(,"host":)" << j.poster.host
+         << R"(,"status":)" << static_cast<unsigned>(j.status) << "}}";
     message("e", j, j.last);
     out_ << '}';
   }

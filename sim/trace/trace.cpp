@@ -34,6 +34,7 @@ void Tracer::close(Picos end) {
 std::uint32_t Tracer::declare_track(std::int32_t host, std::string path, TrackKind kind,
                                     std::vector<std::string> states) {
   const auto id = static_cast<std::uint32_t>(tracks_.size());
+  if (const auto [it, fresh] = by_path_.try_emplace({path, kind}, id); !fresh) return it->second;
   tracks_.push_back({id, host, std::move(path), kind, std::move(states)});
   if (mask_ != 0) emit(tracks_.back());
   return id;

@@ -7,10 +7,12 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/journey.h"
@@ -172,6 +174,7 @@ class Tracer {
   void open(const RunInfo& info, std::uint32_t categories = ~0U);
   void close(Picos end);
 
+  /// Number of the track; that of an earlier one of this path and kind, if there is one.
   std::uint32_t declare_track(std::int32_t host, std::string path, TrackKind kind,
                               std::vector<std::string> states = {});
   std::uint64_t next_span_id() { return next_span_++; }
@@ -184,6 +187,7 @@ class Tracer {
   std::uint32_t mask_ = 0;
   std::uint64_t next_span_ = 1;
   std::vector<Track> tracks_;
+  std::map<std::pair<std::string, TrackKind>, std::uint32_t> by_path_;
   std::vector<std::unique_ptr<Sink>> sinks_;
 };
 
@@ -194,6 +198,16 @@ class Source {
          std::vector<std::string> states = {});
 
   bool on(const Point& p) const { return tracer_->on(p.category); }
+  /// Id for a span whose effects are recorded before it, as Cause::parent of those; 0 when the category is off.
+  std::uint64_t begin_span(const Point& p) { return tracer_->on(p.category) ? tracer_->next_span_id() : 0; }
+  /// Records the span that begin_span() has given `id`; nothing for 0.
+  template <std::convertible_to<std::uint64_t>... A>
+  void end_span(std::uint64_t id, const Point& p, Cause why, Picos enqueued, Picos start, Picos end, A... a) {
+    static_assert(sizeof...(A) <= 4);
+    if (id == 0) [[likely]]
+      return;
+    tracer_->emit(Span{&p, track_, id, why.parent, why.msg, enqueued, start, end, {static_cast<std::uint64_t>(a)...}});
+  }
   /// Records a span and returns its id for use as a parent, 0 when the category is off.
   template <std::convertible_to<std::uint64_t>... A>
   std::uint64_t span(const Point& p, Cause why, Picos enqueued, Picos start, Picos end, A... a) {

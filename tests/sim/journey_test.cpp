@@ -13,8 +13,9 @@ namespace sim {
 namespace {
 
 struct Recorder : JourneySink {
-  std::vector<Journey> done;
+  std::vector<Journey> done, lost;
   void finished(const Journey& j) override { done.push_back(j); }
+  void failed(const Journey& j) override { lost.push_back(j); }
 };
 Picos sum_of(const Journey& j) { return std::accumulate(j.stage.begin(), j.stage.end(), Picos{0}); }
 
@@ -62,19 +63,75 @@ TEST(Journeys, LateMarksAndUnknownIdsDoNoHarm) {
   journeys.finish(id, Stage::poll, 10_ns);
   journeys.mark(id, Stage::wire, 20_ns);
   journeys.finish(id, Stage::poll, 20_ns);
-  journeys.drop(id);
+  journeys.take_back(id);
   journeys.mark(0, Stage::wire, 20_ns);
   journeys.finish(999, Stage::poll, 20_ns);
   EXPECT_EQ(sink.done.size(), 1U);
   EXPECT_EQ(journeys.count_under_way(), 0U);
 }
 
-TEST(Journeys, ADroppedJourneyIsNotReported) {
+TEST(Journeys, OneThatIsTakenBackIsNotReported) {
   Journeys journeys;
   Recorder sink;
   journeys.set_sink(&sink);
-  journeys.drop(journeys.begin(0_ns, 0, 0, 1));
+  journeys.take_back(journeys.begin(0_ns, 0, 0, 1));
   EXPECT_TRUE(sink.done.empty());
+  EXPECT_TRUE(sink.lost.empty());
+  EXPECT_EQ(journeys.count_under_way(), 0U);
+}
+
+TEST(Journeys, AFailureIsReportedOnceWithItsStatusAndPoster) {
+  Journeys journeys;
+  Recorder sink;
+  journeys.set_sink(&sink);
+  const MsgId id = journeys.begin(100_ns, 0, 0, 1, {1, 0x105, 0xffff'ffff'ffff'fff0});
+  journeys.mark(id, Stage::wire, 300_ns);
+  journeys.fail(id, 13, 700_ns);
+  journeys.fail(id, 5, 800_ns);
+  journeys.finish(id, Stage::poll, 800_ns);
+  EXPECT_TRUE(sink.done.empty());
+  ASSERT_EQ(sink.lost.size(), 1U);
+  EXPECT_EQ(sink.lost[0].status, 13);
+  EXPECT_EQ(sink.lost[0].poster.host, 1);
+  EXPECT_EQ(sink.lost[0].poster.qpn, 0x105U);
+  EXPECT_EQ(sink.lost[0].poster.wr_id, 0xffff'ffff'ffff'fff0);
+  EXPECT_EQ(sink.lost[0].total(), 600_ns);
+  EXPECT_EQ(sum_of(sink.lost[0]), 200_ns);
+  EXPECT_EQ(journeys.count_under_way(), 0U);
+}
+
+TEST(Journeys, OneThatTheDeviceGaveUpCanOnlyFail) {
+  Journeys journeys;
+  Recorder sink;
+  journeys.set_sink(&sink);
+  const MsgId id = journeys.begin(0_ns, 0, 0, 1);
+  journeys.give_up(id, 5);
+  journeys.finish(id, Stage::poll, 10_ns);
+  EXPECT_TRUE(journeys.under_way(id));
+  journeys.fail(id, 5, 20_ns);
+  journeys.give_up(id, 5);
+  EXPECT_TRUE(sink.done.empty());
+  ASSERT_EQ(sink.lost.size(), 1U);
+  EXPECT_EQ(sink.lost[0].last, 20_ns);
+}
+
+TEST(Journeys, TheEndReportsWhatIsLeftInTheOrderOfThePosts) {
+  Journeys journeys;
+  Recorder sink;
+  const MsgId straggler = journeys.begin(0_ns, 0, 0, 1);
+  for (int i = 0; i < 100'000; ++i) journeys.finish(journeys.begin(1_ns, 0, 0, 1), Stage::poll, 2_ns);
+  const MsgId given_up = journeys.begin(3_ns, 0, 0, 1), other = journeys.begin(4_ns, 0, 0, 1);
+  journeys.give_up(given_up, 5);
+  journeys.set_sink(&sink);
+  journeys.end(9_ns);
+  ASSERT_EQ(sink.lost.size(), 3U);
+  EXPECT_EQ(sink.lost[0].id, straggler);
+  EXPECT_EQ(sink.lost[0].status, kUnfinished);
+  EXPECT_EQ(sink.lost[0].total(), 9_ns);
+  EXPECT_EQ(sink.lost[1].id, given_up);
+  EXPECT_EQ(sink.lost[1].status, 5);
+  EXPECT_EQ(sink.lost[2].id, other);
+  EXPECT_EQ(sink.lost[2].status, kUnfinished);
   EXPECT_EQ(journeys.count_under_way(), 0U);
 }
 

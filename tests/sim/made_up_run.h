@@ -74,7 +74,8 @@ struct MadeUpRun {
       const std::byte frame[70]{};
       wire->packet(kFrame, m, t + 900'000_ps, t + 800'000_ps, true, m, frame);
       Journey j;
-      j.id = m, j.flow = 3, j.opcode = 2, j.bytes = 64, j.start = t, j.last = t + 10'000'000_ps;
+      j.id = m, j.flow = 3, j.opcode = 2, j.bytes = 64, j.poster = {0, 7, 1000 + m}, j.start = t,
+      j.last = t + 10'000'000_ps;
       j.stage[static_cast<std::size_t>(Stage::wire)] = 9'000'000_ps;
       j.stage[static_cast<std::size_t>(Stage::poll)] = 1'000'000_ps;
       context.tracer.emit(j);

@@ -93,10 +93,42 @@ TEST_F(TraceSinks, cols_holds_every_record_to_the_picosecond) {
   EXPECT_EQ(column(block["msg"], "total"), std::vector<std::int64_t>{10'000'000});
   EXPECT_EQ(column(block["msg"], "wire"), std::vector<std::int64_t>{9'000'000});
   EXPECT_EQ(column(block["msg"], "op"), std::vector<std::int64_t>{2});
+  EXPECT_EQ(column(block["msg"], "wr_id"), std::vector<std::int64_t>{1001});
+  EXPECT_EQ(column(block["msg"], "qpn"), std::vector<std::int64_t>{7});
+  EXPECT_FALSE(block["msg"].contains("host")) << "all on host 0";
+  EXPECT_FALSE(block["msg"].contains("status")) << "all well";
   EXPECT_EQ(
       block["end"],
       json::parse(
           R"({"k":"end","spans":5,"instants":1,"counters":1,"states":1,"packets":1,"messages":1,"t_end":21000333})"));
+}
+
+TEST_F(TraceSinks, messages_name_their_poster_and_status) {
+  for (const bool native : {true, false}) {
+    MadeUpRun run(native ? make_cols_sink(dir / "t.jsonl") : make_perfetto_sink(dir / "t.json"));
+    Journey j;
+    j.id = 1, j.poster = {1, 0x105, 0xffff'ffff'ffff'fff0}, j.status = 13;
+    run.context.tracer.emit(j);
+    run.close(0);
+  }
+  for (const json& l : lines(text(dir / "t.jsonl"))) {
+    if (l.value("k", "") != "msg") continue;
+    EXPECT_EQ(l["wr_id"], json({0xffff'ffff'ffff'fff0}));
+    EXPECT_EQ(l["qpn"], json({0x105}));
+    EXPECT_EQ(l["host"], json({1}));
+    EXPECT_EQ(l["status"], json({13}));
+  }
+  const json chrome = json::parse(text(dir / "t.json"));
+  int found = 0;
+  for (const json& e : chrome["traceEvents"]) {
+    if (e["ph"] != "b") continue;
+    ++found;
+    EXPECT_EQ(e["args"]["wr_id"], 0xffff'ffff'ffff'fff0);
+    EXPECT_EQ(e["args"]["qpn"], 0x105);
+    EXPECT_EQ(e["args"]["host"], 1);
+    EXPECT_EQ(e["args"]["status"], 13);
+  }
+  EXPECT_EQ(found, 1);
 }
 
 TEST_F(TraceSinks, cols_keeps_the_bytes_of_spans_and_frames_up_to_a_limit) {

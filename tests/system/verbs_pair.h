@@ -309,7 +309,8 @@ struct Pair {
   sim::Outcome run(Program client, Program server, Program prepare = nullptr) {
     cluster = std::make_unique<Cluster>(context, scenario, sim::EngineMode::run_ahead);
     context.tracer.add_sink(std::make_unique<FrameLog>(frames));
-    context.tracer.open({}, 1U << static_cast<unsigned>(sim::trace::Category::fabric));
+    for (auto& sink : sinks) context.tracer.add_sink(std::move(sink));
+    context.tracer.open({}, sinks.empty() ? 1U << static_cast<unsigned>(sim::trace::Category::fabric) : ~0U);
     cluster->on_ready([&](sim::Picos t) {
       for (const std::size_t i : {0, 1}) {
         Process& p = cluster->host(i).create_process();
@@ -350,6 +351,7 @@ struct Pair {
 
   ScenarioConfig scenario;
   EndOptions options[2];
+  std::vector<std::unique_ptr<sim::trace::Sink>> sinks;  ///< of a test that looks at more than frames
   sim::Context context;
   std::vector<SentFrame> frames;
   std::unique_ptr<Cluster> cluster;

@@ -58,7 +58,8 @@ bool overflow(Machine& m, const WorkQueue& wq, std::uint32_t nreq, ibv_cq* cq) {
 void begin_journey(Machine& m, Qp& qp, std::uint32_t number, sim::Picos entry, ibv_wr_opcode opcode,
                    std::uint32_t bytes) {
   const auto op = static_cast<std::uint8_t>(opcode);
-  const sim::MsgId id = m.state().context->journeys.begin(entry, qp.flow, op, bytes);
+  const sim::Poster poster{m.state().host, qp.qp().qp_num, qp.sq.wrid[qp.sq.index(qp.sq.cur_post)]};
+  const sim::MsgId id = m.state().context->journeys.begin(entry, qp.flow, op, bytes, poster);
   qp.sq.wr(number) = {id, op};
   qp.tags->publish(qp.sq.cur_post & 0xffff, id);
   qp.new_msgs.push_back(id);

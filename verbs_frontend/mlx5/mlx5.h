@@ -264,7 +264,7 @@ int arm_cq(ibv_cq* cq, int solicited_only);
 bool overflow(Machine& m, const WorkQueue& wq, std::uint32_t nreq, ibv_cq* cq);
 /// Publishes the WQEs and rings the doorbell (S-BAR-2, S-BF-3). `ctrl` is the control segment whose first bytes go out.
 void ring_send_doorbell(Machine& m, Qp& qp, std::uint32_t nreq, bool inlined, std::uint32_t ds, const std::byte* ctrl);
-/// Starts a journey for WR `number`, whose WQE is at sq.cur_post, and publishes its id for the HCA.
+/// Starts a journey for WR `number`, whose WQE and wr_id are at sq.cur_post, and publishes its id for the HCA.
 void begin_journey(Machine& m, Qp& qp, std::uint32_t number, sim::Picos entry, ibv_wr_opcode opcode,
                    std::uint32_t bytes);
 

@@ -58,8 +58,12 @@ bool find_resource(Cq& cq, std::uint32_t user_index, bool receive, Completion& c
   return true;
 }
 
+void fail(Machine& m, sim::MsgId id, ibv_wc_status status) {
+  m.state().context->journeys.fail(id, static_cast<std::uint8_t>(status), m.now());
+}
+
 /// Frees the slots up to and including WQE `idx` (S-PS-40) and ends the journeys that end at this side.
-void reclaim(Machine& m, Cq& cq, Qp& qp, std::uint32_t idx, bool failed) {
+void reclaim(Machine& m, Cq& cq, Qp& qp, std::uint32_t idx, ibv_wc_status status) {
   WorkQueue& sq = qp.sq;
   const std::uint32_t new_tail = sq.wqe_head[idx] + 1;
   if (new_tail - sq.tail <= sq.max_post) {
@@ -67,7 +71,7 @@ void reclaim(Machine& m, Cq& cq, Qp& qp, std::uint32_t idx, bool failed) {
       const WorkQueue::WrInfo wr = sq.wr(n);
       const bool receiver_ends = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM ||
                                  wr.opcode == IBV_WR_SEND_WITH_INV || wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-      if (failed && n + 1 == new_tail) m.state().context->journeys.drop(wr.msg);
+      if (status != IBV_WC_SUCCESS && n + 1 == new_tail) fail(m, wr.msg, status);
       else if (!receiver_ends) cq.delivered.push_back(wr.msg);
     }
   }
@@ -92,14 +96,14 @@ void requester(Machine& m, Cq& cq, Completion& c, std::byte* slot) {
     std::memcpy(data.data() + 1, slot, data.size() - 1);
     c.status = scatter_to_send(m, qp, idx, data.data(), std::min<std::uint32_t>(be32(c.cqe.byte_cnt), data.size()));
   }
-  reclaim(m, cq, qp, idx, c.status != IBV_WC_SUCCESS);
+  reclaim(m, cq, qp, idx, c.status);
 }
 
 /// A message arrived: its journey ends when the poll returns.
 void settle_receive(Machine& m, Cq& cq, const Completion& c, std::uint32_t counter) {
   const sim::MsgId id = cq.tags->find(counter);
   if (c.status == IBV_WC_SUCCESS) cq.delivered.push_back(id);
-  else m.state().context->journeys.drop(id);
+  else fail(m, id, c.status);
 }
 
 void responder(Machine& m, Cq& cq, Completion& c, std::byte* cqe64, std::uint32_t counter) {

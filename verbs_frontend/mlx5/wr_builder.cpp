@@ -227,7 +227,7 @@ void start(ibv_qp_ex* q) {
 void roll_back(Machine& m, Qp& qp) {
   qp.sq.cur_post = qp.batch.cur_post_at_start;
   qp.small_fence = qp.batch.small_fence_at_start;
-  for (const sim::MsgId id : qp.new_msgs) m.state().context->journeys.drop(id);
+  for (const sim::MsgId id : qp.new_msgs) m.state().context->journeys.take_back(id);
   qp.new_msgs.clear();
 }
 

@@ -157,7 +157,7 @@ void CompletionUnit::overrun(Cq& cq) {
       continue;
     }
     lost_.add();
-    context_.journeys.drop(cqe.cause.msg);
+    context_.journeys.fail(cqe.cause.msg, sim::kLost, context_.now());
     if (failures_ != nullptr) failures_->cq_failed(cqe.qpn);
   }
 }

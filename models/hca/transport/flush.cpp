@@ -17,7 +17,7 @@ void Requester::flush(Qp& qp) {
   qp.reads_outstanding = 0;
   while (!qp.sent.empty()) {
     const SentWqe s = qp.sent.pop_front();
-    device_.context.journeys.drop(s.msg);
+    device_.context.journeys.give_up(s.msg, IBV_WC_WR_FLUSH_ERR);
     post_error(qp, s, prm::kSynFlush, kVendorFlush);
   }
   qp.send_psn = qp.unacked_psn = qp.next_psn;
@@ -40,7 +40,7 @@ sim::Task<void> Requester::flush_next(Qp& qp) {
   s.msg = qp.tags != nullptr ? qp.tags->find(index) : 0;
   qp.current_valid = false;
   skip_wqe(qp, wqe_ds(ctrl));
-  device_.context.journeys.drop(s.msg);
+  device_.context.journeys.give_up(s.msg, IBV_WC_WR_FLUSH_ERR);
   post_error(qp, s, prm::kSynFlush, kVendorFlush);
 }
 

@@ -50,7 +50,7 @@ void Responder::drop_message(Qp& qp, const RxPacket& rx) {
   qp.rx_kind = 0xFF;
   qp.expected_psn = rx.bth().psn + 1U;
   dropped_packets_.add();
-  device_.context.journeys.drop(rx.packet->cause.msg);
+  device_.context.journeys.fail(rx.packet->cause.msg, sim::kLost, device_.context.now());
 }
 
 void Responder::refuse_unreliable(Qp& qp, const RxPacket& rx, const Refusal& why) {
@@ -60,7 +60,7 @@ void Responder::refuse_unreliable(Qp& qp, const RxPacket& rx, const Refusal& why
     drop_message(qp, rx);
     return;
   }
-  device_.context.journeys.drop(rx.packet->cause.msg);
+  device_.context.journeys.give_up(rx.packet->cause.msg, sim::kLost);
   post_receive_error(qp, why.syndrome, why.vendor);
   control_.enter_error(qp);
 }

@@ -124,12 +124,13 @@ void good_receive(const mlx5_cqe64& cqe, std::uint8_t opcode, ibv_wc& wc) {
 }
 
 /// Frees the slots up to and including the WQE and ends the journeys that end at this side.
-void reclaim(KernelCq& k, KernelWorkQueue& sq, std::uint32_t idx, bool failed, sim::Journeys& journeys) {
+void reclaim(KernelCq& k, KernelWorkQueue& sq, std::uint32_t idx, ibv_wc_status status, sim::Journeys& journeys,
+             sim::Picos now) {
   const std::uint32_t new_tail = sq.wqe_head[idx] + 1;
   for (std::uint32_t n = sq.tail; n != new_tail; ++n) {
     const KernelWorkQueue::WrInfo wr = sq.wr(n);
     const bool receiver_ends = wr.opcode != IBV_WR_RDMA_WRITE && wr.opcode != IBV_WR_RDMA_READ;
-    if (failed && n + 1 == new_tail) journeys.drop(wr.msg);
+    if (status != IBV_WC_SUCCESS && n + 1 == new_tail) journeys.fail(wr.msg, static_cast<std::uint8_t>(status), now);
     else if (!receiver_ends) k.delivered.push_back(wr.msg);
   }
   sq.tail = new_tail;
@@ -164,14 +165,14 @@ Seen poll_one(cpu::Thread& t, Mlx5Cq& cq, sim::Picos entry, ibv_wc& wc) {
     const std::uint32_t idx = sq.index(be16(cqe.wqe_counter));
     wc.wr_id = sq.wrid[idx];
     if (!error) good_request(cqe, wc);
-    reclaim(k, sq, idx, error, kernel.context().journeys);
+    reclaim(k, sq, idx, wc.status, kernel.context().journeys, t.now());
     return Seen::found;
   }
   KernelWorkQueue& rq = qp->kernel->rq;
   wc.wr_id = rq.wrid[rq.index(rq.tail++)];
   const sim::MsgId id = k.tags->find(counter);
   if (error) {
-    kernel.context().journeys.drop(id);
+    kernel.context().journeys.fail(id, static_cast<std::uint8_t>(wc.status), t.now());
   } else {
     good_receive(cqe, opcode, wc);
     k.delivered.push_back(id);

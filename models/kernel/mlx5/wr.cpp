@@ -166,8 +166,9 @@ void finish_wqe(Post& p, const ibv_send_wr& wr, int opcode, std::uint32_t nreq, 
   sq.wrid[idx] = wr.wr_id;
   sq.wqe_head[idx] = sq.head + nreq;
 
-  const sim::MsgId id =
-      p.qp.device->kernel.context().journeys.begin(entry, p.k.flow, static_cast<std::uint8_t>(wr.opcode), p.bytes);
+  Kernel& kernel = p.qp.device->kernel;
+  const sim::MsgId id = kernel.context().journeys.begin(entry, p.k.flow, static_cast<std::uint8_t>(wr.opcode), p.bytes,
+                                                        {kernel.platform().host, p.qp.qpn, wr.wr_id});
   sq.wr(sq.head + nreq) = {id, static_cast<std::uint8_t>(wr.opcode)};
   p.k.tags->publish(sq.cur_post, id);
   p.k.new_msgs.push_back(id);
