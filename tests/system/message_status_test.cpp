@@ -105,7 +105,7 @@ TEST_F(MessageStatus, WhatNobodyPollsForIsUnfinishedOrFlushed) {
   EXPECT_TRUE(log.done.empty());
   ASSERT_EQ(log.lost.size(), 2u);
   for (const Journey& j : log.lost) {
-    EXPECT_EQ(j.status, j.poster.wr_id == 1 ? IBV_WC_WR_FLUSH_ERR : sim::kUnfinished);
+    EXPECT_EQ(int{j.status}, j.poster.wr_id == 1 ? int{IBV_WC_WR_FLUSH_ERR} : int{sim::kUnfinished});
     EXPECT_EQ(j.poster.host, j.poster.wr_id == 1 ? 0 : 1);
     EXPECT_EQ(j.last, p.context.now());
   }
