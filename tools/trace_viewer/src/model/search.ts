@@ -5,7 +5,7 @@
 // a word too when one of its spans does.
 import { kWrOpcode, valueName, wcStatusName } from '../decode/values';
 import { parseTime } from './time';
-import type { Point, Trace } from './types';
+import type { Csr, Point, Trace } from './types';
 import { Status } from './types';
 
 type Test = (value: number) => boolean;
@@ -98,7 +98,7 @@ function messageTest(trace: Trace, term: Term): (r: number) => boolean {
     case 'wr_id':
       return m.wrId ? number(m.wrId) : () => false;
     case 'qpn':
-      return either(number(m.qpn), anySpan(trace, term));
+      return either(number(m.qpn), anyRecord(trace, term));
     case 'flow':
       return number(m.flow);
     case 'bytes':
@@ -110,7 +110,7 @@ function messageTest(trace: Trace, term: Term): (r: number) => boolean {
       return number(m.t);
     case 'opcode':
     case 'op':
-      return either(test ? number(m.op) : text((r) => opName(m.op[r])), anySpan(trace, term));
+      return either(test ? number(m.op) : text((r) => opName(m.op[r])), anyRecord(trace, term));
     case 'status':
       if (test) return (r) => m.status[r] !== Status.unfinished && test(m.wcStatus[r]);
       if (term.text === 'error') return (r) => m.status[r] !== Status.ok;
@@ -121,10 +121,10 @@ function messageTest(trace: Trace, term: Term): (r: number) => boolean {
       if (test) return (r) => test(m.id[r]);
       return either(
         text((r) => `${opName(m.op[r])} ${statusText(trace, r)} ${trace.header.hosts[m.host[r]] ?? ''}`),
-        anySpan(trace, term),
+        anyRecord(trace, term),
       );
     default:
-      return anySpan(trace, term);
+      return anyRecord(trace, term);
   }
 }
 
@@ -132,24 +132,49 @@ function either(a: (r: number) => boolean, b: (r: number) => boolean): (r: numbe
   return (r) => a(r) || b(r);
 }
 
-/** Whether any span of the message matches: an argument of a point, a lane, a point. */
-function anySpan(trace: Trace, term: Term): (r: number) => boolean {
-  const span = spanTest(trace, term);
-  const { offset, list } = trace.spansOf;
+/** Whether any span or instant of the message matches: an argument of a point, a lane, a point. */
+function anyRecord(trace: Trace, term: Term): (r: number) => boolean {
   const { id } = trace.messages;
-  return (r) => {
-    for (let k = offset[id[r]]; k < offset[id[r] + 1]; ++k) if (span(list[k])) return true;
-    return false;
-  };
+  const any =
+    ({ offset, list }: Csr, test: (i: number) => boolean) =>
+    (r: number) => {
+      for (let k = offset[id[r]]; k < offset[id[r] + 1]; ++k) if (test(list[k])) return true;
+      return false;
+    };
+  const span = any(trace.spansOf, recordTest(trace, ofSpans(trace), term));
+  const instant = any(trace.instantsOf, recordTest(trace, ofInstants(trace), term));
+  return either(span, instant);
 }
+
+/** What the search asks of a record: spans and instants have it. */
+interface Records {
+  n: number;
+  lane: Uint32Array;
+  point: Uint16Array;
+  msg: Uint32Array;
+  args: Float64Array[];
+  time: Float64Array;
+  dur?: Float64Array;
+  wait?: Float64Array;
+  id?: Uint32Array;
+}
+const ofSpans = (trace: Trace): Records => ({ ...trace.spans, time: trace.spans.start });
+const ofInstants = (trace: Trace): Records => ({ ...trace.instants, time: trace.instants.t });
 
 /** Span indices that match, ascending, which is by row and time. */
 export function matchSpans(trace: Trace, query: Query): Uint32Array {
-  const tests = query.terms.map((t) => spanTest(trace, t));
-  const n = trace.spans.n;
-  const out = new Uint32Array(n);
+  return match(trace, ofSpans(trace), query);
+}
+/** Instants that match, ascending, which is by lane and time. */
+export function matchInstants(trace: Trace, query: Query): Uint32Array {
+  return match(trace, ofInstants(trace), query);
+}
+
+function match(trace: Trace, records: Records, query: Query): Uint32Array {
+  const tests = query.terms.map((t) => recordTest(trace, records, t));
+  const out = new Uint32Array(records.n);
   let found = 0;
-  for (let i = 0; i < n; ++i) {
+  for (let i = 0; i < records.n; ++i) {
     let all = true;
     for (const t of tests) {
       if (!t(i)) {
@@ -162,23 +187,23 @@ export function matchSpans(trace: Trace, query: Query): Uint32Array {
   return out.slice(0, found);
 }
 
-function spanTest(trace: Trace, term: Term): (i: number) => boolean {
-  const s = trace.spans;
+function recordTest(trace: Trace, s: Records, term: Term): (i: number) => boolean {
   const { test } = term;
+  const number = (column: ArrayLike<number> | undefined) => (test && column ? (i: number) => test(column[i]) : () => false);
   if (kMessageKeys.has(term.key)) {
-    if (term.key === 'msg') return test ? (i) => test(s.msg[i]) : () => false;
+    if (term.key === 'msg') return number(s.msg);
     const message = messageTest(trace, term);
     return (i) => s.msg[i] !== 0 && trace.messageRow[s.msg[i]] !== 0xffffffff && message(trace.messageRow[s.msg[i]]);
   }
   switch (term.key) {
     case 't':
-      return test ? (i) => test(s.start[i]) : () => false;
+      return number(s.time);
     case 'dur':
-      return test ? (i) => test(s.dur[i]) : () => false;
+      return number(s.dur);
     case 'wait':
-      return test ? (i) => test(s.wait[i]) : () => false;
+      return number(s.wait);
     case 'span':
-      return test ? (i) => test(s.id[i]) : () => false;
+      return number(s.id);
     case 'lane':
       return byFlag(
         s.lane,
@@ -200,7 +225,7 @@ function spanTest(trace: Trace, term: Term): (i: number) => boolean {
       return (i) => lanes[s.lane[i]] || points[s.point[i]] || (test !== null && s.msg[i] !== 0 && test(s.msg[i]));
     }
     default:
-      return argumentTest(trace, term);
+      return argumentTest(trace, s, term);
   }
 }
 
@@ -209,10 +234,8 @@ function byFlag(column: ArrayLike<number>, flags: boolean[]): (i: number) => boo
 }
 
 /** The point's argument of that name: by number, or by the name of its value. */
-function argumentTest(trace: Trace, term: Term): (i: number) => boolean {
-  const s = trace.spans;
-  const key = term.key === 'status' ? 'syndrome' : term.key;
-  const at = trace.points.map((p) => p.args.indexOf(key));
+function argumentTest(trace: Trace, s: Records, term: Term): (i: number) => boolean {
+  const at = trace.points.map((p) => p.args.indexOf(term.key));
   const { test } = term;
   if (test) return (i) => at[s.point[i]] >= 0 && test(s.args[at[s.point[i]]][i]);
   const known = trace.points.map(() => new Map<number, boolean>());
@@ -222,7 +245,7 @@ function argumentTest(trace: Trace, term: Term): (i: number) => boolean {
     const v = s.args[at[p]][i];
     let hit = known[p].get(v);
     if (hit === undefined) {
-      hit = nameOf(trace.points[p], key, v).includes(term.text);
+      hit = nameOf(trace.points[p], term.key, v).includes(term.text);
       known[p].set(v, hit);
     }
     return hit;

@@ -221,26 +221,38 @@ export function stepMessage(by: 1 | -1): void {
   selectMessage(t.messages.id[r], true);
 }
 
-/** Next or previous span that matches the search, in time. */
+/** Next or previous span or instant that matches the search, in time. */
 export function stepMatch(by: 1 | -1): void {
   const t = s.a.value?.trace;
-  const m = s.matches.value;
-  if (!t || !m || m.length === 0) return;
-  const { start, id } = t.spans;
+  if (!t) return;
   const sel = s.selected.value;
-  const here = sel?.record === 'span' ? sel.index : -1;
-  const now = here >= 0 ? start[here] : (s.view.value.from + s.view.value.to) / 2;
-  let best = -1;
-  let wrap = -1;
-  const before = (x: number, y: number) => (start[x] - start[y] || id[x] - id[y]) * by;
-  for (const i of m) {
-    if (i === here) continue;
-    const ahead = here >= 0 ? before(i, here) > 0 : (start[i] - now) * by >= 0;
-    if (ahead && (best < 0 || before(i, best) < 0)) best = i;
-    if (wrap < 0 || before(i, wrap) < 0) wrap = i;
-  }
-  const found = best >= 0 ? best : wrap;
-  if (found >= 0) jumpToSpan(found);
+  const chosen = sel?.side === 'a' && sel.record !== 'packet' ? sel : null;
+  const w = s.view.value;
+  const timeOf = (record: 'span' | 'instant', i: number) => (record === 'span' ? t.spans.start[i] : t.instants.t[i]);
+  // Of several at one time, spans stand before instants, and lower indices first.
+  type Match = { record: 'span' | 'instant'; index: number };
+  const order = (x: Match, y: Match) =>
+    timeOf(x.record, x.index) - timeOf(y.record, y.index) ||
+    Number(x.record === 'instant') - Number(y.record === 'instant') ||
+    x.index - y.index;
+  const here = chosen ? { record: chosen.record as 'span' | 'instant', index: chosen.index } : null;
+  const middle = (w.from + w.to) / 2;
+  let best: Match | null = null;
+  let wrap: Match | null = null;
+  const consider = (record: 'span' | 'instant', list: Uint32Array | null) => {
+    for (const index of list ?? []) {
+      const m = { record, index };
+      const ahead = here ? order(m, here) * by > 0 : (timeOf(record, index) - middle) * by >= 0;
+      if (ahead && (!best || order(m, best) * by < 0)) best = m;
+      if (!wrap || order(m, wrap) * by < 0) wrap = m;
+    }
+  };
+  consider('span', s.matches.value);
+  consider('instant', s.matchingInstants.value);
+  const found = (best ?? wrap) as Match | null;
+  if (!found) return;
+  if (found.record === 'span') jumpToSpan(found.index);
+  else jumpToMark('instant', found.index);
 }
 
 /** The span before or after the selected one in its row. */

@@ -6,6 +6,7 @@ import { ComparePanel } from './compare_panel';
 import { FilePanel } from './file_panel';
 import { Inspector } from './inspector';
 import { kKeys } from './keys';
+import { LadderPanel } from './ladder_panel';
 import { LanesPanel } from './lanes_panel';
 import { LatencyPanel } from './latency_panel';
 import { MessagePanel } from './message_panel';
@@ -98,6 +99,7 @@ const kTabs: [Tab, string][] = [
   ['problems', 'Problems'],
   ['latency', 'Latency'],
   ['stages', 'Stages'],
+  ['ladder', 'Packets'],
   ['compare', 'Compare'],
   ['lanes', 'Lanes'],
   ['file', 'File'],
@@ -161,6 +163,7 @@ function Workspace() {
           {s.tab.value === 'problems' && <ProblemsPanel />}
           {s.tab.value === 'latency' && <LatencyPanel />}
           {s.tab.value === 'stages' && <StagesPanel />}
+          {s.tab.value === 'ladder' && <LadderPanel />}
           {s.tab.value === 'compare' && <ComparePanel />}
           {s.tab.value === 'lanes' && <LanesPanel />}
           {s.tab.value === 'file' && <FilePanel />}

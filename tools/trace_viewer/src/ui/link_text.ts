@@ -3,7 +3,7 @@
 import { parseTime } from '../model/time';
 import type { Tab } from './state';
 
-const kTabs: Tab[] = ['messages', 'problems', 'latency', 'stages', 'compare', 'lanes', 'file'];
+const kTabs: Tab[] = ['messages', 'problems', 'latency', 'stages', 'ladder', 'compare', 'lanes', 'file'];
 
 export interface Link {
   t?: number;

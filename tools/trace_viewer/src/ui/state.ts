@@ -8,14 +8,14 @@ import { lanesOfMessage, orderLanes, usedLanes } from '../model/lanes';
 import { lifeline } from '../model/lifeline';
 import type { Problem } from '../model/problems';
 import { findProblems } from '../model/problems';
-import { matchMessages, matchSpans, parseQuery } from '../model/search';
+import { matchInstants, matchMessages, matchSpans, parseQuery } from '../model/search';
 import type { Trace } from '../model/types';
 import { kDark, kLight, pointColors } from '../view/colors';
 import type { TimeWindow } from '../view/viewport';
 
 export type Side = 'a' | 'b';
 export type Selected = { record: 'span' | 'instant' | 'packet'; index: number; side: Side } | null;
-export type Tab = 'messages' | 'problems' | 'latency' | 'stages' | 'compare' | 'lanes' | 'file';
+export type Tab = 'messages' | 'problems' | 'latency' | 'stages' | 'ladder' | 'compare' | 'lanes' | 'file';
 
 /** Times of a stage ('' = the whole latency), in ps. */
 export interface LatencyRange {
@@ -71,6 +71,8 @@ export const searching = computed(() => parsed.value.terms.length > 0);
 export const colors = computed(() => (a.value ? pointColors(a.value.trace.points, palette.value) : []));
 export const colorsB = computed(() => (b.value ? pointColors(b.value.trace.points, palette.value) : []));
 
+export const matchingInstants = computed(() => (a.value && searching.value ? matchInstants(a.value.trace, parsed.value) : null));
+export const matchingInstantsB = computed(() => (b.value && searching.value ? matchInstants(b.value.trace, parsed.value) : null));
 export const matches = computed(() => (a.value && searching.value ? matchSpans(a.value.trace, parsed.value) : null));
 export const matchesB = computed(() => (b.value && searching.value ? matchSpans(b.value.trace, parsed.value) : null));
 

@@ -81,6 +81,7 @@ export class TimelineView {
       palette: s.palette.value,
       colors: this.side === 'a' ? s.colors.value : s.colorsB.value,
       matches: this.side === 'a' ? s.matches.value : s.matchesB.value,
+      matchingInstants: this.side === 'a' ? s.matchingInstants.value : s.matchingInstantsB.value,
       line: this.side === 'a' ? s.line.value : s.lineB.value,
       selected: sel?.side === this.side ? sel : null,
       hover: this.hover,

@@ -68,15 +68,17 @@ function FileButton({ side, label }: { side: Side; label: string }) {
 
 function Search() {
   const found = s.matches.value;
+  const marks = s.matchingInstants.value;
+  const count = (n: number, what: string) => `${n.toLocaleString('en')} ${what}${n === 1 ? '' : 's'}`;
   const errors = s.parsed.value.errors;
   return (
     <span class="search" role="search">
       <input
         id="search"
         type="search"
-        placeholder="search: qpn:256 psn:>100 opcode:ack status:error lane:hca"
+        placeholder="qpn:256 wr_id:7 psn:>100 opcode:ack status:error lane:hca"
         aria-label="Search and filter"
-        title="words are joined by “and”: key:value with qpn, psn, msg, opcode, status, lane, point, host, bytes, latency, or any argument of a point; values may be 0x…, >x, <x, a..b, times like 3us; a bare word is a piece of a lane's or point's name, a bare number a message"
+        title="words are joined by “and”: key:value with qpn, wr_id, psn, msg, opcode, status, lane, point, host, bytes, latency, or any argument of a point; values may be 0x…, >x, <x, a..b, times like 3us; a bare word is a piece of a lane's or point's name, a bare number a message"
         value={s.query.value}
         onInput={(e) => (s.query.value = (e.target as HTMLInputElement).value)}
         onKeyDown={(e) => {
@@ -89,7 +91,8 @@ function Search() {
       {errors.length > 0 && <span class="error">{errors[0]}</span>}
       {found && (
         <span id="found">
-          {found.length.toLocaleString('en')} spans
+          {count(found.length, 'span')}
+          {marks && marks.length > 0 ? `, ${count(marks.length, 'instant')}` : ''}{' '}
           <button onClick={() => stepMatch(-1)} title="previous match (,)" aria-label="Previous match">
             ‹
           </button>

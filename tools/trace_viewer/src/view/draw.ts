@@ -25,6 +25,7 @@ export interface Scene {
   colors: string[];
   /** Spans that match the search, ascending; null without a search. */
   matches: Uint32Array | null;
+  matchingInstants: Uint32Array | null;
   line: Lifeline | null;
   selected: { record: 'span' | 'instant' | 'packet'; index: number } | null;
   hover: number;
@@ -221,6 +222,7 @@ function marks(p: Painter, s: Scene, strip: LaneStrip & { kind: 'marks' | 'spans
     p.fillRect(x - 1, y, 2, h);
     p.fillRect(x - 2.5, y, 5, 3);
   });
+  if (s.matchingInstants) matchingMarks(p, s, strip, y, h, s.matchingInstants);
   // One path for all triangles of a lane: a path each would cost more than everything else.
   p.fillStyle = s.palette.packet;
   p.beginPath();
@@ -239,6 +241,25 @@ function marks(p: Painter, s: Scene, strip: LaneStrip & { kind: 'marks' | 'spans
   );
   p.fill();
   p.globalAlpha = 1;
+}
+
+/** Instants that match the search, in full colour. */
+function matchingMarks(p: Painter, s: Scene, strip: { lane: number }, y: number, h: number, matches: Uint32Array): void {
+  const { t, point } = s.trace.instants;
+  const end = lowerBound(matches, s.trace.instantOffset[strip.lane + 1], 0, matches.length);
+  const alpha = p.globalAlpha;
+  p.globalAlpha = 1;
+  let last = -Infinity;
+  for (let k = lowerBound(matches, s.trace.instantOffset[strip.lane], 0, end); k < end; ++k) {
+    const x = s.scale.x(t[matches[k]]);
+    if (t[matches[k]] > s.scale.window.to) break;
+    if (x < kLabelWidth || x < last + 1) continue;
+    last = x;
+    p.fillStyle = s.colors[point[matches[k]]];
+    p.fillRect(x - 1, y, 2, h + 3);
+    p.fillRect(x - 3.5, y, 7, 4);
+  }
+  p.globalAlpha = alpha;
 }
 
 /** Calls `at` for the first record on each pixel, or every `step` pixels. */

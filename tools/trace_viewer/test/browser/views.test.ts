@@ -296,6 +296,29 @@ describe('records', () => {
   });
 });
 
+describe('packets', () => {
+  test('the ladder marks what was lost and sent again, and leads to the frame', async () => {
+    await load(t.page, kLost);
+    await t.page.getByRole('tab', { name: 'Packets' }).click();
+    const rows = t.page.locator('.rung-row[data-psn]');
+    expect(await rows.count()).toBe(3);
+    await t.page.fill('#search', 'point:fabric.drop');
+    expect(await t.page.textContent('#found')).toMatch(/^0 spans, 1 instant/);
+    await t.page.keyboard.press('Enter');
+    expect(await t.page.textContent('#inspector h2')).toBe('fabric.drop');
+    expect(await t.page.textContent('.bottom .hint')).toBe('1 sent again, 1 lost or changed');
+    expect(await rows.nth(0).getAttribute('class')).toContain('bad');
+    expect(await rows.nth(1).textContent()).toContain('sent again');
+    await rows.nth(1).click();
+    expect(await rows.nth(1).getAttribute('aria-selected')).toBe('true');
+    expect(await t.page.textContent('#inspector h2')).toBe('Packet sent');
+    await t.page.keyboard.press('Tab');
+    await t.page.focus('.list.rungs');
+    await t.page.keyboard.press('ArrowDown');
+    expect(await t.page.textContent('#inspector')).toContain('host1_to_host0');
+  });
+});
+
 describe('raw bytes', () => {
   test('a packet is decoded beside its bytes', async () => {
     const frame =
@@ -320,6 +343,11 @@ describe('raw bytes', () => {
     expect(panel).toContain('RC ACKNOWLEDGE, QP 257, PSN 16');
     expect(panel).toContain('correct');
     await t.page.locator('.fields tr', { hasText: 'MSN' }).hover();
+    expect(await t.page.locator('.hex .lit').count()).toBe(3);
+    // The other way round: a byte leads to its field, and a click keeps it.
+    await t.page.click('.hex [data-at="51"]');
+    await t.page.mouse.move(5, 5);
+    expect(await t.page.locator('.fields tr.lit td').first().textContent()).toBe('PSN');
     expect(await t.page.locator('.hex .lit').count()).toBe(3);
   });
 });

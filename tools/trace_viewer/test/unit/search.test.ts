@@ -2,7 +2,7 @@
 // The search language over messages and spans.
 import { beforeAll, describe, expect, test } from 'vitest';
 import { nativeText } from '../synthetic.mjs';
-import { matchMessages, matchSpans, parseQuery } from '../../src/model/search';
+import { matchInstants, matchMessages, matchSpans, parseQuery } from '../../src/model/search';
 import type { Trace } from '../../src/model/types';
 import { open } from './open';
 
@@ -60,6 +60,15 @@ describe('search', () => {
     expect(ids('psn:30')).toEqual([10]);
     expect(ids('latency:<1ns')).toEqual([]);
     expect(ids('')).toHaveLength(1000);
+  });
+  test('instants, and messages by them', () => {
+    const instants = (q: string) => Array.from(matchInstants(t, parseQuery(q)), (i) => t.instants.msg[i]);
+    expect(instants('point:retransmit').sort()).toEqual([1000, 500]);
+    expect(instants('cause:nak msg:500')).toEqual([500]);
+    expect(instants('t:>1ms')).toHaveLength(1);
+    expect(instants('dur:>1')).toEqual([]);
+    expect(ids('cause:1')).toEqual([500, 1000]);
+    expect(ids('retransmit')).toEqual([500, 1000]);
   });
   test('what is wrong is said', () => {
     expect(parseQuery('qpn:').errors).toEqual(['“qpn:” has no value']);

@@ -59,6 +59,7 @@ describe('picture', () => {
         palette,
         colors: pointColors(t.points, palette),
         matches: null,
+        matchingInstants: null,
         line: msg > 0 ? lifeline(t, msg) : null,
         selected: { record: 'span', index: span },
         hover: -1,
