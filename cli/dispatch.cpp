@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "cli/commands.h"
+#include "cli/manual.h"
 #include "cli/options.h"
 #include "experiment/version.h"
 #include "sim/check.h"
@@ -33,9 +34,29 @@ void print_help() {
   for (const Command& c : kCommands)
     std::cout << "  " << c.name << std::string(12 - std::string(c.name).size(), ' ') << c.summary << "\n";
   std::cout << "\n  --version   version, git id, build type, compiler, SystemC\n"
-               "  --help      this text; `rdmasim COMMAND --help` tells more\n\n"
+               "  --help      this text; `rdmasim COMMAND --help` tells more\n"
+               "  --man, --bash-completion\n"
+               "              print the manual page, the completion of bash\n\n"
                "exit codes: 0 fine, 1 an expectation of the scenario is not met, 2 mistake of the user,\n"
                "            3 bug of the simulator, 4 unexpected deadlock, 130 interrupted\n";
+}
+
+std::vector<CommandSummary> summaries() {
+  std::vector<CommandSummary> out;
+  for (const Command& c : kCommands) out.push_back({c.name, c.summary});
+  return out;
+}
+
+void print_man_page() {
+  std::cout << man_head(experiment::version(), summaries());
+  for (const Command& c : kCommands) c.run({std::string(kManPart)});
+  std::cout << man_tail();
+}
+
+void print_completion() {
+  std::cout << completion_head(summaries());
+  for (const Command& c : kCommands) c.run({std::string(kCompletionPart)});
+  std::cout << completion_tail();
 }
 
 int dispatch_checked(const Arguments& arguments) {
@@ -43,6 +64,8 @@ int dispatch_checked(const Arguments& arguments) {
   const std::string& first = arguments.front();
   if (first == "--help" || first == "-h" || first == "help") return print_help(), kOk;
   if (first == "--version" || first == "version") return std::cout << experiment::version_line() << "\n", kOk;
+  if (first == "--man") return print_man_page(), kOk;
+  if (first == "--bash-completion") return print_completion(), kOk;
   std::vector<std::string> names;
   for (const Command& c : kCommands) {
     if (first == c.name) return c.run({arguments.begin() + 1, arguments.end()});

@@ -4,6 +4,7 @@
 
 #include <iostream>
 
+#include "cli/manual.h"
 #include "sim/json.h"
 
 namespace cli {
@@ -18,11 +19,20 @@ void Options::unknown(const std::string& option) const {
   std::vector<std::string> known;
   for (const auto& o : visible_.options()) known.push_back("--" + o->long_name());
   std::string name = option.substr(0, option.find('='));
-  throw UsageError("unknown option " + name + sim::did_you_mean(name, known) + " (" +
-                   usage_.substr(0, usage_.find(' ', usage_.find(' ') + 1)) + " --help lists them)");
+  throw UsageError("unknown option " + name + sim::did_you_mean(name, known) + " (rdmasim " + command() +
+                   " --help lists them)");
+}
+
+std::string Options::command() const {
+  const std::size_t name = usage_.find(' ') + 1;
+  return usage_.substr(name, usage_.find(' ', name) - name);
 }
 
 bool Options::parse(const std::vector<std::string>& arguments) {
+  if (arguments.size() == 1 && arguments.front() == kManPart)
+    return std::cout << man_part(usage_, summary_, visible_), false;
+  if (arguments.size() == 1 && arguments.front() == kCompletionPart)
+    return std::cout << completion_part(command(), visible_), false;
   po::options_description all;
   all.add(visible_).add(hidden_);
   po::options_description with_positional;

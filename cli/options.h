@@ -42,6 +42,8 @@ class Options {
 
  private:
   [[noreturn]] void unknown(const std::string& option) const;
+  /// "run" of "rdmasim run FILE [OPTIONS]".
+  std::string command() const;
 
   std::string usage_, summary_, argument_;
   int most_;
