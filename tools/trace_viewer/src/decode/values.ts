@@ -3,6 +3,7 @@
 // and nothing else in the viewer depends on the names. Sources: <infiniband/verbs.h>, <infiniband/mlx5dv.h>, linux/mlx5/device.h,
 // InfiniBand Architecture Specification volume 1 chapter 9, and the enums of the models.
 
+import { kLost } from '../model/types';
 import { errnoName, uverbsCommandName } from './system_calls';
 
 type Names = Record<number, string>;
@@ -101,7 +102,7 @@ const kWcStatus = [
   'TM_RNDV_INCOMPLETE',
 ];
 export function wcStatusName(status: number): string {
-  return kWcStatus[status] ?? `status ${status}`;
+  return status === kLost ? 'lost' : (kWcStatus[status] ?? `status ${status}`);
 }
 
 /** The work completion status that a CQE's syndrome becomes. */

@@ -2,7 +2,7 @@
 // Two traces side by side: their messages are aligned by id (the order of posts), stages by name.
 import { mean, percentile, sorted } from './stats';
 import type { Trace } from './types';
-import { kNone } from './types';
+import { Status, kNone } from './types';
 
 export interface Pair {
   id: number;
@@ -21,7 +21,7 @@ export interface StageDelta {
 export interface Comparison {
   pairs: Pair[];
   stages: StageDelta[];
-  /** Finished messages without a counterpart. */
+  /** Delivered messages without a counterpart. */
   onlyA: number;
   onlyB: number;
   /** Messages that differ in operation or size: the traces may not be of the same workload. */
@@ -34,7 +34,7 @@ export function compare(a: Trace, b: Trace): Comparison {
   let onlyA = 0;
   let unlike = 0;
   const rowOf = (t: Trace, id: number) => (id < t.messageRow.length && t.messageRow[id] !== kNone ? t.messageRow[id] : -1);
-  const finished = (t: Trace, r: number) => r >= 0 && Number.isFinite(t.messages.total[r]);
+  const finished = (t: Trace, r: number) => r >= 0 && t.messages.status[r] === Status.ok;
   for (let r = 0; r < a.messages.n; ++r) {
     if (!finished(a, r)) continue;
     const id = a.messages.id[r];

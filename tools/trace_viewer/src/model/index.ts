@@ -19,7 +19,7 @@ export function buildTrace(raw: Builder, name: string, bytesRead: number): Trace
   const packets = sortPackets(raw);
   const counters = sortValues(raw.counters, raw.points.length);
   const states = sortValues(raw.states, raw.points.length);
-  const byId = indexIds(spans);
+  const byId = indexIds(raw, spans);
   const most = highestMessage(raw, spans, instants.records, packets.records);
   const spansOf = csr(spans.msg, spans.n, most);
   const instantsOf = csr(instants.records.msg, instants.records.n, most);
@@ -70,7 +70,7 @@ function fillGaps(raw: Builder): void {
     }
   }
   if (lanes.size + points.size > 0)
-    raw.say('warning', `${lanes.size} lanes and ${points.size} points are used but nowhere declared`);
+    raw.say('warning', `records name ${lanes.size} lanes and ${points.size} points that are nowhere declared`);
   for (let i = Math.max(raw.lanes.length - 1, ...lanes); i >= 0; --i) {
     if (!raw.lanes[i]) raw.lanes[i] = { id: i, host: -1, path: `lane ${i}`, kind: 'pipelined', states: [] } satisfies Lane;
   }
@@ -179,11 +179,17 @@ function sortValues(c: Builder['counters'], points: number): Values {
   return { n: c.n, t: permute(t, order), v: permute(v, order), series };
 }
 
-function indexIds(spans: Spans): Uint32Array {
+function indexIds(raw: Builder, spans: Spans): Uint32Array {
   let most = 0;
   for (let i = 0; i < spans.n; ++i) if (spans.id[i] > most) most = spans.id[i];
   const byId = new Uint32Array(most + 1).fill(kNone);
-  for (let i = 0; i < spans.n; ++i) if (spans.id[i] !== 0) byId[spans.id[i]] = i;
+  let twice = 0;
+  for (let i = 0; i < spans.n; ++i) {
+    if (spans.id[i] === 0) continue;
+    if (byId[spans.id[i]] !== kNone) ++twice;
+    byId[spans.id[i]] = i;
+  }
+  if (twice > 0) raw.say('warning', `${twice} spans have an id that another span has too: arrows lead to the last one`);
   return byId;
 }
 

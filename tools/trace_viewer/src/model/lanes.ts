@@ -4,7 +4,7 @@
 import type { Lane, Trace } from './types';
 
 /** From the application to the wire. A component that is not listed stands before the HCA. */
-const kOrder = ['app', 'verbs', 'program', 'cpu', 'kernel', 'memory', 'pcie', 'iommu', 'other', 'hca'];
+const kOrder = ['app', 'thread', 'verbs', 'program', 'cpu', 'kernel', 'memory', 'pcie', 'iommu', 'other', 'hca'];
 
 /** A lane's path without its host. */
 export function shortPath(lane: Lane, hosts: string[]): string {

@@ -2,10 +2,10 @@
 // The message table: finished messages from their records; and messages that spans name but that never finished (failed, or the
 // trace ends before they do). QPN, PSN, poster and status come from the message's spans: the first span that has such an
 // argument speaks for the message.
-import type { Builder } from './builder';
+import type { Builder, RawMessage } from './builder';
 import { isErrorCompletion, wcStatusOf } from '../decode/values';
 import type { Csr, Messages, Point, Spans } from './types';
-import { Status } from './types';
+import { Status, kUnderWay } from './types';
 
 interface ArgumentsOfPoint {
   qpn: number;
@@ -25,8 +25,17 @@ function argumentsOf(points: Point[]): ArgumentsOfPoint[] {
   }));
 }
 
+/** Messages by id; of records with one id the last counts. */
+function distinct(raw: Builder): RawMessage[] {
+  const sorted = raw.messages.slice().sort((a, b) => a.id - b.id);
+  const last = sorted.filter((m, i) => i + 1 === sorted.length || sorted[i + 1].id !== m.id);
+  const twice = sorted.length - last.length;
+  if (twice > 0) raw.say('warning', `${twice} messages have an id that another message has too: the last record counts`);
+  return last;
+}
+
 export function buildMessages(raw: Builder, spans: Spans, spansOf: Csr, most: number): Messages {
-  const finished = raw.messages.slice().sort((a, b) => a.id - b.id);
+  const finished = distinct(raw);
   const known = new Uint8Array(most + 1);
   for (const m of finished) known[m.id] = 1;
   const extra: number[] = [];
@@ -72,7 +81,10 @@ export function buildMessages(raw: Builder, spans: Spans, spansOf: Csr, most: nu
     if (m.host !== undefined) out.host[r] = m.host;
     if (m.status !== undefined) {
       out.wcStatus[r] = m.status;
-      if (m.status !== 0) out.status[r] = Status.error;
+      if (m.status === kUnderWay) {
+        out.status[r] = Status.unfinished;
+        out.total[r] = NaN;
+      } else if (m.status !== 0) out.status[r] = Status.error;
     }
   });
   return out;

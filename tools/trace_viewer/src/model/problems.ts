@@ -4,7 +4,7 @@
 import { aethName, isErrorCompletion, syndromeName, valueName, wcStatusName } from '../decode/values';
 import { findLostWakeUps } from './wakeups';
 import type { Instants, Point, Spans, Trace } from './types';
-import { Status } from './types';
+import { Status, kLost, kUnderWay } from './types';
 
 export type Severity = 'error' | 'warning' | 'info';
 export interface Problem {
@@ -134,6 +134,12 @@ function describe(point: Point, arg: (name: string) => number): string {
 
 const kFailed = 'message failed';
 
+function failureText(id: number, status: number, failed: boolean): string {
+  if (status === kLost) return `WR ${id} got lost: an unreliable receiver dropped it, or its CQE found no room`;
+  if (failed) return `WR ${id} ended with ${wcStatusName(status)}`;
+  return status === kUnderWay ? `WR ${id} was under way when the run ended` : `WR ${id} has no end in this trace`;
+}
+
 /** Messages that never finished or of which the file says that they failed, in one entry each. */
 function failures(trace: Trace): Problem[] {
   const m = trace.messages;
@@ -147,8 +153,8 @@ function failures(trace: Trace): Problem[] {
     const index = first < trace.spansOf.offset[id + 1] ? trace.spansOf.list[first] : -1;
     out.push({
       severity: failed ? 'error' : 'warning',
-      kind: failed ? kFailed : 'message not delivered',
-      text: failed ? `WR ${id} ended with ${wcStatusName(m.wcStatus[r])}` : `WR ${id} has no end in this trace`,
+      kind: m.wcStatus[r] === kLost ? 'message lost' : failed ? kFailed : 'message not delivered',
+      text: failureText(id, m.wcStatus[r], failed),
       t: m.t[r],
       lane: index >= 0 ? trace.spans.lane[index] : -1,
       msg: id,

@@ -75,6 +75,11 @@ export function matchMessages(trace: Trace, query: Query): Uint32Array {
 export function opName(op: number): string {
   return op === 255 ? '–' : (kWrOpcode[op] ?? `op ${op}`);
 }
+/** The 64 bits of a wr_id, which travel as a signed number; beyond 2^53 they are not exact. */
+export function wrIdText(id: number): string {
+  if (Number.isNaN(id)) return '–';
+  return `${Math.abs(id) > Number.MAX_SAFE_INTEGER ? '≈ ' : ''}${BigInt.asUintN(64, BigInt(id))}`;
+}
 export function statusText(trace: Trace, r: number): string {
   const m = trace.messages;
   switch (m.status[r]) {

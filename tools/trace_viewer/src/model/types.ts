@@ -134,6 +134,10 @@ export interface LodLevel {
   offset: Uint32Array;
 }
 
+/** Statuses of messages beyond enum ibv_wc_status: what no completion tells. */
+export const kLost = 254;
+export const kUnderWay = 255;
+
 export const enum Status {
   ok = 0,
   /** The trace ends before the message does, or its chain of records is incomplete. */
@@ -146,7 +150,7 @@ export interface Messages {
   n: number;
   id: Uint32Array;
   t: Float64Array;
-  /** NaN when the message has not finished. */
+  /** NaN when the message has not finished; of one that failed, until its completion was polled or the run ended. */
   total: Float64Array;
   flow: Uint32Array;
   /** The application's number of the work request; null when the file does not tell. */
@@ -159,7 +163,7 @@ export interface Messages {
   /** Host that posted it, -1 when unknown. */
   host: Int8Array;
   status: Uint8Array;
-  /** enum ibv_wc_status: from the file, or from the syndrome of the error completion. */
+  /** enum ibv_wc_status: from the file, or from the syndrome of the error completion; kLost, kUnderWay. */
   wcStatus: Uint8Array;
   /** One column per stage; empty when the file has no stages. */
   stages: Float64Array[];

@@ -3,6 +3,7 @@
 // would be shown as a stage of its own, never hidden. Steps come from spans: wait and service of each, one line per lane and point.
 import type { Lifeline } from './lifeline';
 import type { Trace } from './types';
+import { Status } from './types';
 
 export interface StageBar {
   stage: string;
@@ -17,10 +18,10 @@ export interface Stages {
   sum: number;
 }
 
-/** Stages of message row r; null when the file has none. Stages of no time are left out unless `all`. */
+/** Stages of message row r; null when the file has none of it. Stages of no time are left out unless `all`. */
 export function stagesOf(trace: Trace, r: number, all = false): Stages | null {
   const m = trace.messages;
-  if (m.stages.length === 0 || Number.isNaN(m.total[r])) return null;
+  if (m.stages.length === 0) return null;
   const bars: StageBar[] = [];
   let at = 0;
   m.stages.forEach((column, s) => {
@@ -28,6 +29,8 @@ export function stagesOf(trace: Trace, r: number, all = false): Stages | null {
     if (ps !== 0 || all) bars.push({ stage: trace.header.stages[s], from: at, ps });
     at += ps;
   });
+  // A message that was not delivered has stages as far as it came.
+  if (m.status[r] !== Status.ok) return bars.length > 0 ? { total: at, bars, sum: at } : null;
   const rest = m.total[r] - at;
   if (rest !== 0) {
     bars.push({ stage: '(unaccounted)', from: at, ps: rest });

@@ -15,6 +15,8 @@ const kRecordKinds = ['span', 'instant', 'counter', 'state', 'packet'];
 const kMarks = ['warning', 'error'];
 const kBytesKinds = ['frame', 'wqe', 'rwqe', 'cqe', 'eqe', 'tlp'];
 const kMost = 1 << 20;
+/** Times beyond this many picoseconds, 2.5 hours, are not exact in a double: no run has them. */
+const kMostTime = Number.MAX_SAFE_INTEGER;
 
 export class NativeParser implements LineSink {
   private readonly text = new TextDecoder();
@@ -134,8 +136,8 @@ export class NativeParser implements LineSink {
     const c = this.out.spans;
     const at = begin(c, n);
     times(v, 'ts', n, c.col.start as Float64Array, at);
-    plain(v, 'dur', n, c.col.dur, at);
-    plain(v, 'wait', n, c.col.wait, at);
+    small(v, 'dur', n, c.col.dur, at, kMostTime);
+    small(v, 'wait', n, c.col.wait, at, kMostTime);
     this.common(v, n, c, at);
     const shift = column(v, 'id', n);
     const up = column(v, 'up', n);
@@ -298,11 +300,12 @@ function times(v: Json, key: string, n: number, to: Float64Array, at: number): v
   const c = column(v, key, n);
   let t = typeof v.t0 === 'number' ? v.t0 : NaN;
   if (Number.isNaN(t)) throw new Error('t0 is missing');
+  if (Math.abs(t) > kMostTime) throw new Error(`t0 is ${t}; a time in picoseconds is expected`);
   for (let i = 0; i < n; ++i) {
     if (c) t += c[i];
     to[at + i] = t;
   }
-  if (Number.isNaN(t)) throw new Error(`column “${key}” holds something that is no number`);
+  if (!(Math.abs(t) <= kMostTime)) throw new Error(`column “${key}” leads to the time ${t}`);
 }
 function args<K extends string>(v: Json, n: number, c: Columns<K>, at: number): void {
   for (const k of ['a0', 'a1', 'a2', 'a3'] as K[]) plain(v, k, n, c.col[k], at);

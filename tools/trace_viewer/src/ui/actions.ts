@@ -5,6 +5,7 @@ import { formatDuration } from '../model/time';
 import { opName, statusText } from '../model/search';
 import type { Problem } from '../model/problems';
 import type { Trace } from '../model/types';
+import { Status } from '../model/types';
 import type { Reply } from '../parse/worker';
 import ParserWorker from '../parse/worker?worker&inline';
 import { spanLabel } from '../view/draw';
@@ -82,7 +83,7 @@ export function whole(trace: Trace): TimeWindow {
   const m = trace.messages;
   for (let r = 0; r < m.n; ++r) {
     if (m.t[r] < t0) t0 = m.t[r];
-    const end = m.t[r] + (Number.isNaN(m.total[r]) ? 0 : m.total[r]);
+    const end = m.t[r] + (m.status[r] === Status.ok ? m.total[r] : 0);
     if (end > t1) t1 = end;
   }
   if (!(t1 > t0)) return everything(trace);
@@ -123,7 +124,7 @@ export function reachOfBoth(t: Trace, r: number): [number, number] {
 /** From the post of message row r to its delivery, or to its last span. */
 export function reach(t: Trace, r: number): [number, number] {
   const m = t.messages;
-  if (!Number.isNaN(m.total[r])) return [m.t[r], m.t[r] + m.total[r]];
+  if (m.status[r] === Status.ok) return [m.t[r], m.t[r] + m.total[r]];
   let end = m.t[r];
   const { offset, list } = t.spansOf;
   for (let k = offset[m.id[r]]; k < offset[m.id[r] + 1]; ++k) end = Math.max(end, t.spans.start[list[k]] + t.spans.dur[list[k]]);
@@ -259,9 +260,35 @@ export function stepMatch(by: 1 | -1): void {
 export function stepSpan(by: 1 | -1): void {
   const t = s.a.value?.trace;
   const sel = s.selected.value;
-  if (!t || sel?.record !== 'span' || sel.side !== 'a') return;
+  if (!t) return;
+  if (sel?.record !== 'span' || sel.side !== 'a') return selectFirst(t);
   const next = sel.index + by;
   if (next >= 0 && next < t.spans.n && t.spans.lane[next] === t.spans.lane[sel.index]) jumpToSpan(next);
+}
+
+/** The first span in the window, of the selected message if there is one. */
+function selectFirst(t: Trace): void {
+  const w = s.view.value;
+  const mine = s.line.value?.spans;
+  let best = -1;
+  const consider = (i: number) => {
+    const { start, dur } = t.spans;
+    if (start[i] + dur[i] >= w.from && start[i] <= w.to && (best < 0 || start[i] < start[best])) best = i;
+  };
+  if (mine && mine.length > 0) mine.forEach(consider);
+  else for (let i = 0; i < t.spans.n; ++i) consider(i);
+  if (best >= 0) jumpToSpan(best);
+}
+
+/** Along the arrows of a life-line: from the selected span to its effect, or back to its cause. */
+export function stepCause(by: 1 | -1): void {
+  const t = s.a.value?.trace;
+  const sel = s.selected.value;
+  if (!t) return;
+  if (sel?.record !== 'span' || sel.side !== 'a') return selectFirst(t);
+  const arrows = s.line.value?.arrows ?? [];
+  const next = by > 0 ? arrows.find((a) => a.from === sel.index)?.to : arrows.find((a) => a.to === sel.index)?.from;
+  if (next !== undefined) jumpToSpan(next);
 }
 
 export function clearSelection(): void {

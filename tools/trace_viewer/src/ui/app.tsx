@@ -122,7 +122,7 @@ function Workspace() {
         {s.b.value && <Timeline side="b" />}
       </div>
       <aside class="side" aria-label="Selection">
-        <div class="tabs" role="tablist">
+        <div class="tabs" role="tablist" aria-label="Selection" onKeyDown={moveInTabs}>
           <TabButton
             on={side === 'message'}
             pick={() => (s.side.value = 'message')}
@@ -147,7 +147,7 @@ function Workspace() {
         set={(h) => setBottom(Math.min(Math.max(h, 60), window.innerHeight - 240))}
       />
       <section class="bottom" aria-label="Tables">
-        <div class="tabs" role="tablist">
+        <div class="tabs" role="tablist" aria-label="Tables" onKeyDown={moveInTabs}>
           {kTabs.map(([key, label]) => (
             <TabButton
               key={key}
@@ -173,9 +173,21 @@ function Workspace() {
   );
 }
 
+/** Arrows, Home and End choose among tabs, as the WAI-ARIA pattern has it. */
+function moveInTabs(e: KeyboardEvent): void {
+  const tabs = [...(e.currentTarget as HTMLElement).querySelectorAll<HTMLElement>('[role=tab]')];
+  const at = tabs.indexOf(e.target as HTMLElement);
+  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[e.key];
+  if (at < 0 || to === undefined) return;
+  e.preventDefault();
+  const tab = tabs[(to + tabs.length) % tabs.length];
+  tab.click();
+  tab.focus();
+}
+
 function TabButton({ on, pick, label, badge = 0 }: { on: boolean; pick: () => void; label: string; badge?: number }) {
   return (
-    <button role="tab" aria-selected={on} onClick={pick}>
+    <button role="tab" aria-selected={on} tabIndex={on ? 0 : -1} onClick={pick}>
       {label}
       {badge > 0 && <span class="badge">{badge}</span>}
     </button>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys of the page. Keys typed into fields are left alone, but for Escape.
 import { around, pan, zoom } from '../view/viewport';
-import { clearSelection, everything, reachOfBoth, setView, stepMatch, stepMessage, stepSpan, whole } from './actions';
+import { clearSelection, everything, reachOfBoth, setView, stepMatch, stepCause, stepMessage, stepSpan, whole } from './actions';
 import * as s from './state';
 import { instances } from './timeline';
 
@@ -14,6 +14,7 @@ export const kKeys: [string, string][] = [
   ['n, p', 'next, previous message (of the filtered table)'],
   ['., ,', 'next, previous match of the search'],
   ['], [', 'next, previous span in the lane'],
+  ['>, <', 'to the effect, the cause of the selected span'],
   ['/', 'search'],
   ['f', 'fit the selected message or span'],
   ['0', 'fit all messages'],
@@ -102,6 +103,12 @@ function press(key: string): boolean {
       return true;
     case '[':
       stepSpan(-1);
+      return true;
+    case '>':
+      stepCause(1);
+      return true;
+    case '<':
+      stepCause(-1);
       return true;
     case '0':
       setView(whole(t));

@@ -10,6 +10,7 @@ import type { Histogram } from '../model/stats';
 import { cdf, histogram, mean, percentile, sorted } from '../model/stats';
 import { formatNs } from '../model/time';
 import type { Trace } from '../model/types';
+import { Status } from '../model/types';
 import type { Palette } from '../view/colors';
 import type { LatencyRange } from './state';
 import * as s from './state';
@@ -31,7 +32,7 @@ export function LatencyPanel() {
   const own = s.messageRow.value >= 0 ? (s.timesOf(l.trace, stage)?.[s.messageRow.value] ?? NaN) : NaN;
   const range = s.latencyRange.value;
   const chart = { a, b, log, most, palette: s.palette.value, stage, own, range: range?.stage === stage ? range : null };
-  if (a.length === 0) return <p class="hint pad">No finished message matches.</p>;
+  if (a.length === 0) return <p class="hint pad">No delivered message matches.</p>;
   return (
     <div class="fill latency">
       <div class="quantiles">
@@ -66,7 +67,7 @@ export function LatencyPanel() {
 
 function valuesOf(t: Trace, query: Query, stage: string): Float64Array {
   const times = s.timesOf(t, stage);
-  const finished = matchMessages(t, query).filter((r) => !Number.isNaN(t.messages.total[r]));
+  const finished = matchMessages(t, query).filter((r) => t.messages.status[r] === Status.ok);
   return times ? sorted(Array.from(finished, (r) => times[r])) : new Float64Array(0);
 }
 

@@ -5,9 +5,10 @@ import { useMemo } from 'preact/hooks';
 import { stageNames } from '../model/compare';
 import { shortPath } from '../model/lanes';
 import type { Lifeline } from '../model/lifeline';
-import { opName, statusText } from '../model/search';
+import { opName, statusText, wrIdText } from '../model/search';
 import { formatDuration, formatNs, formatPs } from '../model/time';
 import type { Trace } from '../model/types';
+import { Status } from '../model/types';
 import type { Step } from '../model/waterfall';
 import { stagesOf, stepsOf } from '../model/waterfall';
 import { jumpToSpan, reach, selectMessage } from './actions';
@@ -41,12 +42,12 @@ export function MessagePanel() {
         {m.wrId && (
           <>
             <dt>wr_id</dt>
-            <dd>{Number.isNaN(m.wrId[r]) ? '–' : m.wrId[r]}</dd>
+            <dd>{wrIdText(m.wrId[r])}</dd>
           </>
         )}
         <dt>posted</dt>
         <dd>{formatDuration(m.t[r])}</dd>
-        <dt>latency</dt>
+        <dt>{m.status[r] === Status.error ? 'until it failed' : 'latency'}</dt>
         <dd id="latency">{Number.isNaN(m.total[r]) ? 'not finished' : formatDuration(m.total[r])}</dd>
         <dt>status</dt>
         <dd>{statusText(t, r)}</dd>
@@ -89,7 +90,7 @@ function StageTable({ t, r }: { t: Trace; r: number }) {
       <p class="hint">
         {t.messages.stages.length === 0
           ? 'This file holds no stages; the native trace does.'
-          : 'The message has not finished, so its stages are not known.'}
+          : 'The message was not delivered, and none of its stages is known.'}
       </p>
     );
   }
@@ -102,7 +103,11 @@ function StageTable({ t, r }: { t: Trace; r: number }) {
     : stages.bars.map((b) => b.stage);
   return (
     <table class="waterfall" id="waterfall">
-      <caption>Stages, in picoseconds; they partition the latency{other ? '. A above B' : ''}</caption>
+      <caption>
+        Stages, in picoseconds
+        {t.messages.status[r] === Status.ok ? '; they partition the latency' : ', as far as it came'}
+        {other ? '. A above B' : ''}
+      </caption>
       <thead>
         <tr>
           <th scope="col">stage</th>
@@ -159,7 +164,7 @@ function StageTable({ t, r }: { t: Trace; r: number }) {
             {formatPs(stages.sum)}
           </td>
           {other ? <td class="num">{formatPs(other.sum - stages.sum)}</td> : <td class="num">100 %</td>}
-          <td class="wide hint">{stages.sum === stages.total ? '= latency' : `≠ latency ${formatPs(stages.total)}`}</td>
+          <td class="wide hint">{t.messages.status[r] === Status.ok ? '= latency' : 'as far as it came'}</td>
         </tr>
       </tfoot>
     </table>

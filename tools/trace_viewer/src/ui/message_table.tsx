@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of messages: what the search and the histogram admit, sorted by any column. Choosing a row selects the message.
 import { useMemo, useState } from 'preact/hooks';
-import { opName, statusText } from '../model/search';
+import { opName, statusText, wrIdText } from '../model/search';
 import { formatNs } from '../model/time';
 import type { Trace } from '../model/types';
 import { Status } from '../model/types';
@@ -15,12 +15,12 @@ const kColumns: { key: Key; title: string; hint: string; number: boolean }[] = [
   { key: 't', title: 'posted, ns', hint: 'entry of the post call', number: true },
   { key: 'op', title: 'operation', hint: 'enum ibv_wr_opcode', number: false },
   { key: 'bytes', title: 'bytes', hint: 'payload', number: true },
-  { key: 'qpn', title: 'QPN', hint: 'queue pair number, of the first span that names one', number: true },
+  { key: 'total', title: 'latency, ns', hint: 'from the post to the poll that delivers it, or until it failed', number: true },
+  { key: 'status', title: 'status', hint: 'enum ibv_wc_status', number: false },
+  { key: 'qpn', title: 'QPN', hint: 'queue pair number of the poster', number: true },
   { key: 'psn', title: 'PSN', hint: 'of the first packet', number: true },
   { key: 'host', title: 'from', hint: 'host that posted it', number: false },
   { key: 'flow', title: 'flow', hint: 'workload that it belongs to', number: true },
-  { key: 'total', title: 'latency, ns', hint: 'from the post to the poll that delivers it', number: true },
-  { key: 'status', title: 'status', hint: 'work completion', number: false },
 ];
 
 const kWrId: (typeof kColumns)[number] = {
@@ -40,7 +40,7 @@ export function cell(t: Trace, r: number, key: Key): string {
     case 'id':
       return String(m.id[r]);
     case 'wrId':
-      return m.wrId && !Number.isNaN(m.wrId[r]) ? String(m.wrId[r]) : '–';
+      return m.wrId ? wrIdText(m.wrId[r]) : '–';
     case 't':
       return formatNs(m.t[r]);
     case 'op':

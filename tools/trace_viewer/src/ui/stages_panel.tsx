@@ -3,6 +3,7 @@
 import { useMemo } from 'preact/hooks';
 import { mean, percentile, sorted } from '../model/stats';
 import { formatNs } from '../model/time';
+import { Status } from '../model/types';
 import * as s from './state';
 
 interface Row {
@@ -16,7 +17,7 @@ export function StagesPanel() {
   const rows = s.messageRows.value;
   const table = useMemo((): Row[] => {
     if (!t) return [];
-    const finished = rows.filter((r) => !Number.isNaN(t.messages.total[r]));
+    const finished = rows.filter((r) => t.messages.status[r] === Status.ok);
     const one = (stage: string, column: Float64Array): Row => {
       const values = sorted(Array.from(finished, (r) => column[r]));
       return { stage, mean: mean(values), values };
@@ -27,7 +28,7 @@ export function StagesPanel() {
   if (!t) return null;
   const total = table[table.length - 1];
   if (t.messages.stages.length === 0) return <p class="hint pad">This file holds no stages; the native trace does.</p>;
-  if (total.values.length === 0) return <p class="hint pad">No finished message matches.</p>;
+  if (total.values.length === 0) return <p class="hint pad">No delivered message matches.</p>;
   const show = (stage: string) => {
     s.quantity.value = stage;
     s.tab.value = 'latency';

@@ -54,7 +54,8 @@ function laneLabel(p: Painter, s: Scene, strip: Exclude<Strip, { kind: 'group' |
   p.font = kFont;
   p.fillStyle = strip.kind === 'counter' || under ? s.palette.faint : s.palette.text;
   const indent = under ? 24 : 18;
-  const room = kLabelWidth - indent - (strip.kind === 'counter' || strip.kind === 'state' ? 70 : 6);
+  const value = strip.kind === 'counter' || (strip.kind === 'state' && !Number.isNaN(s.cursor));
+  const room = kLabelWidth - indent - (value ? 66 : 6);
   p.fillText(clip(strip.label, room), indent, y + Math.min(strip.h, 18) / 2);
   if (strip.kind === 'counter') counterScale(p, s, strip, y);
   else if (strip.kind === 'state' && !Number.isNaN(s.cursor)) {

@@ -93,6 +93,15 @@ export function stateName(trace: Trace, lane: number, value: number): string {
   return trace.lanes[lane].states[value] ?? String(value);
 }
 
+/** States in which nothing goes on. */
+const kQuiet = /^(asleep|ended|idle|reset|free|off|none)$/i;
+
+function stateColor(s: Scene, name: string, value: number): string {
+  if (kQuiet.test(name)) return s.palette.dim;
+  if (/^(err|error|sqe|failed|down)$/i.test(name)) return s.palette.dark ? '#8c3a36' : '#f2b3ae';
+  return `hsl(${(value * 67 + 200) % 360} ${s.palette.dark ? 35 : 48}% ${s.palette.dark ? 36 : 80}%)`;
+}
+
 export function drawState(p: Painter, s: Scene, strip: LaneStrip & { kind: 'counter' | 'state' }, y: number): void {
   const values = s.trace.states;
   const series = values.series[strip.series];
@@ -108,7 +117,7 @@ export function drawState(p: Painter, s: Scene, strip: LaneStrip & { kind: 'coun
     const next = Math.max(i + 1, lowerBound(values.t, scale.t(x + 1), i + 1, series.to));
     const end = next < series.to ? Math.min(scale.x(values.t[next]), right) : right;
     const v = values.v[next - 1];
-    p.fillStyle = `hsl(${(v * 67 + 200) % 360} 45% ${s.palette.dark ? 38 : 78}%)`;
+    p.fillStyle = stateColor(s, stateName(s.trace, strip.lane, v), v);
     p.fillRect(x, y, Math.max(end - x - 0.5, 1), strip.h);
     if (end - x > 30) {
       p.fillStyle = s.palette.text;

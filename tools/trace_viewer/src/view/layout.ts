@@ -157,16 +157,19 @@ class Builder {
       this.y += kMarkHeight + kGap;
     }
     if (this.compact) return;
+    // A lane that is one value is called as the lane is.
+    const alone = (this.states.get(lane)?.length ?? 0) + (this.counters.get(lane)?.length ?? 0) === 1 && !rows && !marks;
     const under = rows !== undefined || marks;
+    const name = (point: number) => (alone ? label : valueLabel(this.trace, label, point, under));
     const { states, counters } = this.trace;
     for (const series of this.states.get(lane) ?? []) {
-      const text = valueLabel(this.trace, label, states.series[series].point, under);
+      const text = name(states.series[series].point);
       this.strips.push({ kind: 'state', y: this.y, h: kMarkHeight, lane, label: text, series });
       this.y += kMarkHeight + kGap;
     }
     for (const series of this.counters.get(lane) ?? []) {
       if (spare?.has(series)) continue;
-      const text = valueLabel(this.trace, label, counters.series[series].point, under);
+      const text = name(counters.series[series].point);
       this.strips.push({ kind: 'counter', y: this.y, h: kCounterHeight, lane, label: text, series });
       this.y += kCounterHeight + kGap;
     }

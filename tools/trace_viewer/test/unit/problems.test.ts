@@ -3,6 +3,8 @@
 import { describe, expect, test } from 'vitest';
 import { findProblems } from '../../src/model/problems';
 import { matchMessages, parseQuery, statusText } from '../../src/model/search';
+import { compare } from '../../src/model/compare';
+import { stagesOf } from '../../src/model/waterfall';
 import { Status } from '../../src/model/types';
 import { fixture, kHeader, lines, open } from './open';
 
@@ -118,19 +120,40 @@ describe('problems', () => {
         kHeader,
         point(0, 'hca.cqe', ['cqn', 'qpn', 'opcode', 'syndrome']),
         { k: 'span', n: 1, t0: 40, t1: 50, id0: 1, dur: [10], msg: [2], a2: [13], a3: [0x15] },
-        { k: 'msg', n: 3, t0: 0, t1: 90, id: [1, 2, 3], t: [0, 1, 1], total: [50, 60, 70], status: [0, 12, 10] },
-        kEnd(1, { messages: 3 }),
+        {
+          k: 'msg',
+          n: 5,
+          t0: 0,
+          t1: 90,
+          id: [1, 2, 3, 4, 5],
+          t: [0, 1, 1, 1, 1],
+          total: [50, 60, 70, 10, 80],
+          status: [0, 12, 10, 254, 255],
+          post: [10, 20, 0, 0, 5],
+          wire: [40, 0, 0, 0, 0],
+        },
+        kEnd(1, { messages: 5 }),
       ),
     );
     const found = findProblems(t).map((p) => [p.kind, p.msg, p.text]);
     expect(found).toEqual([
       ['message failed', 3, 'WR 3 ended with REM_ACCESS_ERR'],
+      ['message lost', 4, 'WR 4 got lost: an unreliable receiver dropped it, or its CQE found no room'],
+      ['message not delivered', 5, 'WR 5 was under way when the run ended'],
       // Its completion has told already.
       ['error completion', 2, 'CQ 0, QP 0: TRANSPORT_RETRY_EXC_ERR'],
     ]);
-    expect([0, 1, 2].map((r) => statusText(t, r))).toEqual(['SUCCESS', 'RETRY_EXC_ERR', 'REM_ACCESS_ERR']);
+    const texts = ['SUCCESS', 'RETRY_EXC_ERR', 'REM_ACCESS_ERR', 'lost', 'not finished'];
+    expect(texts.map((_, r) => statusText(t, r))).toEqual(texts);
+    // Only what was delivered counts as latency; the others show their stages as far as they came.
+    expect(stagesOf(t, 0)).toMatchObject({ total: 50, sum: 50 });
+    expect(stagesOf(t, 1)).toMatchObject({ total: 20, sum: 20, bars: [{ stage: 'post', ps: 20 }] });
+    expect(stagesOf(t, 3)).toBeNull();
+    expect(t.messages.total[4]).toBeNaN();
+    expect(compare(t, t).pairs.map((p) => p.id)).toEqual([1]);
     const rows = (q: string) => Array.from(matchMessages(t, parseQuery(q)), (r) => t.messages.id[r]);
-    expect(rows('status:error')).toEqual([2, 3]);
+    expect(rows('status:error')).toEqual([2, 3, 4, 5]);
+    expect(rows('status:lost')).toEqual([4]);
     expect(rows('status:ok')).toEqual([1]);
     expect(rows('status:rem_access')).toEqual([3]);
     expect(rows('status:12')).toEqual([2]);

@@ -96,7 +96,7 @@ describe('picture', () => {
     const groups = orderLanes(t, () => true);
     const shown = layOut(t, groups).strips;
     const counters = (strips: typeof shown) => strips.flatMap((s) => (s.kind === 'counter' ? [s.label] : []));
-    expect(counters(shown)).toEqual(['qp9 sq_depth', 'qp10 sq_depth', 'qp11 sq_depth']);
+    expect(counters(shown)).toEqual(['qp9', 'qp10', 'qp11']);
     const more = shown.find((s) => s.kind === 'more')!;
     expect(more).toMatchObject({ name: '9 more counters', key: '0/hca/more' });
     expect(counters(layOut(t, groups, { toggled: new Set(['0/hca/more']) }).strips)).toHaveLength(12);
