@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints how long a large trace takes to open, how smoothly it pans and zooms, and what memory it takes.
-//   node test/bench.mjs [SPANS] [FORMAT…]     default: 2000000 native chrome native.gz
+//   node test/bench.mjs [SPANS] [FORMAT…]     default: 2000000 native bytes chrome native.gz
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { launch, load, measureFrames, openViewer, rendererPeakMiB, whyNot } from
 import { write } from './synthetic.mjs';
 
 const spans = Number(process.argv[2] ?? 2_000_000);
-const formats = process.argv.length > 3 ? process.argv.slice(3) : ['native', 'chrome', 'native.gz'];
+const formats = process.argv.length > 3 ? process.argv.slice(3) : ['native', 'bytes', 'chrome', 'native.gz'];
 if (whyNot() !== '') {
   console.error(whyNot());
   process.exit(2);
@@ -19,7 +19,7 @@ console.log('format        MB    open s   frame ms p50 p95 max      draw ms p50 
 try {
   for (const format of formats) {
     const path = join(dir, `trace.${format.includes('chrome') ? 'json' : 'jsonl'}${format.endsWith('.gz') ? '.gz' : ''}`);
-    await write(format.startsWith('chrome') ? 'chrome' : 'native', spans, path);
+    await write(format.replace('.gz', ''), spans, path);
     const browser = await launch();
     const { page, errors } = await openViewer(browser);
     const ms = await load(page, path);

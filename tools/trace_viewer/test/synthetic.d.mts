@@ -2,8 +2,8 @@
 // Types of synthetic.mjs.
 export const kSpansPerMessage: number;
 export const kStages: string[];
-export function nativeLines(count: number): Generator<string>;
+export function nativeLines(count: number, raw?: boolean): Generator<string>;
 export function chromeLines(count: number): Generator<string>;
-export function nativeText(count: number): string;
+export function nativeText(count: number, raw?: boolean): string;
 export function chromeText(count: number): string;
-export function write(format: 'native' | 'chrome', spans: number, path: string): Promise<void>;
+export function write(format: 'native' | 'bytes' | 'chrome', spans: number, path: string): Promise<void>;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a synthetic trace of any size, for tests and the bench. The same arguments give the same bytes, in both formats the same
 // records.
-//   node test/synthetic.mjs native|chrome SPANS FILE[.gz]
+//   node test/synthetic.mjs native|bytes|chrome SPANS FILE[.gz]       bytes: native with raw bytes and numbers of work requests
 import { createWriteStream } from 'node:fs';
 import { once } from 'node:events';
 import { createGzip } from 'node:zlib';
 import { pathToFileURL } from 'node:url';
+import { frameHead, kBytesOf, spanBytes } from './synthetic_bytes.mjs';
 import { kLanes, kPoints, kSpansPerMessage, kStages, messages } from './synthetic_records.mjs';
 
 export { kSpansPerMessage, kStages };
@@ -14,8 +15,8 @@ const kBlock = 4096;
 
 const kMeta = { version: 'synthetic', scenario: 'synthetic', seed: 1 };
 
-/** Lines of the native format, without their newlines. */
-export function* nativeLines(count) {
+/** Lines of the native format, without their newlines; `raw`: with raw bytes, frame numbers and numbers of work requests. */
+export function* nativeLines(count, raw = false) {
   const hosts = ['host0', 'host1'];
   yield JSON.stringify({
     format: 'rdmasim-cols/1',
@@ -26,7 +27,8 @@ export function* nativeLines(count) {
     lanes: kLanes,
     config: { synthetic: true },
   });
-  for (const p of kPoints) yield JSON.stringify({ k: 'point', ...p });
+  for (const p of kPoints)
+    yield JSON.stringify({ k: 'point', ...p, ...(raw && kBytesOf[p.name] ? { bytes: kBytesOf[p.name] } : {}) });
   const pending = { span: [], instant: [], counter: [], state: [], packet: [], msg: [] };
   const total = { span: 0, instant: 0, counter: 0, state: 0, packet: 0, msg: 0 };
   let end = 0;
@@ -35,6 +37,7 @@ export function* nativeLines(count) {
     total[kind]++;
   };
   for (const m of messages(count)) {
+    if (raw) addBytes(m);
     for (const s of m.spans) put('span', s);
     for (const i of m.instants) put('instant', i);
     for (const c of m.counters) put('counter', c);
@@ -58,13 +61,24 @@ export function* nativeLines(count) {
   });
 }
 
+/** Gives the records of a message their raw bytes, and the message its numbers. */
+function addBytes(m) {
+  for (const s of m.spans) s.bytes = spanBytes(kPoints[s.point].name, s.id, s.args);
+  const wire = m.spans.find((s) => kPoints[s.point].name === 'fabric.wire');
+  for (const p of m.packets) {
+    p.frame = 2 ** 37 + m.message.id;
+    p.bytes = p.tx ? frameHead(wire.args[0], wire.args[1], m.message.id) : '';
+  }
+  Object.assign(m.message, { wr_id: m.message.id * 3, qpn: wire.args[0], host: m.message.id % 2 });
+}
+
 function block(kind, rows) {
   const t = (r) => (kind === 'span' ? r.start : r.t);
   const ends = (r) => (kind === 'span' ? r.start + r.dur : r.t + (r.total ?? 0));
   const t0 = rows.reduce((x, r) => Math.min(x, t(r)), Infinity);
   const out = { k: kind, n: rows.length, t0, t1: rows.reduce((x, r) => Math.max(x, ends(r)), 0) };
   const column = (name, values) => {
-    if (values.some((v) => v !== 0)) out[name] = values;
+    if (values.some((v) => v !== 0 && v !== '' && v !== undefined)) out[name] = values;
   };
   const deltas = rows.map((r, i) => t(r) - (i === 0 ? t0 : t(rows[i - 1])));
   if (kind === 'span') {
@@ -91,7 +105,7 @@ function block(kind, rows) {
     column('t', deltas);
   }
   if (kind === 'msg') {
-    for (const k of ['total', 'flow', 'op', 'bytes'])
+    for (const k of ['total', 'flow', 'op', 'bytes', 'wr_id', 'qpn', 'host'])
       column(
         k,
         rows.map((r) => r[k]),
@@ -132,6 +146,14 @@ function block(kind, rows) {
       'tx',
       rows.map((r) => r.tx),
     );
+    column(
+      'frame',
+      rows.map((r) => r.frame),
+    );
+    column(
+      'bytes',
+      rows.map((r) => r.bytes),
+    );
     return JSON.stringify(out);
   }
   if (kind === 'span')
@@ -144,6 +166,10 @@ function block(kind, rows) {
       `a${a}`,
       rows.map((r) => r.args[a] ?? 0),
     );
+  column(
+    'bytes',
+    rows.map((r) => r.bytes),
+  );
   return JSON.stringify(out);
 }
 
@@ -235,8 +261,8 @@ function stateLine(s, end, pid) {
 }
 
 /** The whole text of a small trace. */
-export function nativeText(count) {
-  return [...nativeLines(count)].map((l) => `${l}\n`).join('');
+export function nativeText(count, raw = false) {
+  return [...nativeLines(count, raw)].map((l) => `${l}\n`).join('');
 }
 export function chromeText(count) {
   return [...chromeLines(count)].join('');
@@ -252,8 +278,9 @@ export async function write(format, spans, path) {
   }
   const count = Math.ceil(spans / kSpansPerMessage);
   let piece = '';
-  for (const l of format === 'native' ? nativeLines(count) : chromeLines(count)) {
-    piece += format === 'native' ? `${l}\n` : l;
+  const chrome = format === 'chrome';
+  for (const l of chrome ? chromeLines(count) : nativeLines(count, format === 'bytes')) {
+    piece += chrome ? l : `${l}\n`;
     if (piece.length < 1 << 20) continue;
     if (!out.write(piece)) await once(out, 'drain');
     piece = '';
@@ -264,8 +291,8 @@ export async function write(format, spans, path) {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const [, , format, spans, path] = process.argv;
-  if (!['native', 'chrome'].includes(format) || !(Number(spans) > 0) || !path) {
-    console.error('usage: node test/synthetic.mjs native|chrome SPANS FILE[.gz]');
+  if (!['native', 'bytes', 'chrome'].includes(format) || !(Number(spans) > 0) || !path) {
+    console.error('usage: node test/synthetic.mjs native|bytes|chrome SPANS FILE[.gz]');
     process.exit(2);
   }
   await write(format, Number(spans), path);

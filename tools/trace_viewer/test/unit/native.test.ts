@@ -3,6 +3,8 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { kSpansPerMessage, nativeText } from '../synthetic.mjs';
+import { spanBytes } from '../synthetic_bytes.mjs';
+import { decodeBytes } from '../../src/decode/index';
 import { bytesAt } from '../../src/model/byte_store';
 import { fixture, kHeader, lines, open, spanById } from './open';
 
@@ -133,6 +135,26 @@ describe('native format', () => {
   test('a header and nothing else is an empty trace', async () => {
     const t = await open(lines(kHeader, { ...kEnd, spans: 0 }));
     expect([t.spans.n, t.messages.n, t.complete, t.diagnostics.length]).toEqual([0, 0, true, 0]);
+  });
+
+  test('raw bytes of a large trace are those of its records', async () => {
+    const t = await open(nativeText(300, true), 5000);
+    expect(t.diagnostics).toEqual([]);
+    let seen = 0;
+    for (let i = 0; i < t.spans.n; ++i) {
+      const want = spanBytes(
+        t.points[t.spans.point[i]].name,
+        t.spans.id[i],
+        t.spans.args.map((a) => a[i]),
+      );
+      expect(Buffer.from(bytesAt(t.pieces, t.spans.bytes[i]) ?? []).toString('hex')).toBe(want);
+      if (want !== '') ++seen;
+    }
+    expect(seen).toBe(300 * 14);
+    const cqe = Array.from({ length: t.spans.n }, (_, i) => i).find((i) => t.points[t.spans.point[i]].name === 'hca.cqe')!;
+    const decoded = decodeBytes('cqe', bytesAt(t.pieces, t.spans.bytes[cqe])!);
+    expect(decoded.fields.find((f) => f.name === 'QP number')!.value).toBe(String(t.spans.args[1][cqe]));
+    expect(t.messages.wrId![t.messageRow[7]]).toBe(21);
   });
 
   test('messages carry their stages; raw bytes stay with their records', async () => {
