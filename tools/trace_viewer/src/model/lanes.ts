@@ -31,16 +31,37 @@ export interface LaneGroup {
   lanes: number[];
 }
 
+/** Lanes in the given order, but what belongs to a lane by its path (pcie.up.wire_bytes to pcie.up) right below it. */
+function treeOrder(lanes: Lane[], order: (a: Lane, b: Lane) => number): number[] {
+  const byPath = new Map(lanes.map((l) => [l.path, l]));
+  const below = new Map<Lane | undefined, Lane[]>();
+  for (const l of lanes) {
+    let path = l.path;
+    let parent: Lane | undefined;
+    while (!parent && path.includes('.')) parent = byPath.get((path = path.slice(0, path.lastIndexOf('.'))));
+    const list = below.get(parent);
+    if (list) list.push(l);
+    else below.set(parent, [l]);
+  }
+  const out: number[] = [];
+  const emit = (l: Lane) => {
+    out.push(l.id);
+    (below.get(l) ?? []).sort((a, b) => a.id - b.id).forEach(emit);
+  };
+  (below.get(undefined) ?? []).sort(order).forEach(emit);
+  return out;
+}
+
 /** Lanes that `keep` admits, group after group. */
 export function orderLanes(trace: Trace, keep: (lane: number) => boolean): LaneGroup[] {
   const { hosts } = trace.header;
   const numbers = [...new Set(trace.lanes.map((l) => l.host))].sort((a, b) => a - b);
   const groups: LaneGroup[] = [];
   const group = (host: number, mirrored: boolean) => {
-    const lanes = trace.lanes
-      .filter((l) => l.host === host && keep(l.id))
-      .sort((a, b) => (mirrored ? -1 : 1) * (rank(a, hosts) - rank(b, hosts) || a.id - b.id))
-      .map((l) => l.id);
+    const lanes = treeOrder(
+      trace.lanes.filter((l) => l.host === host && keep(l.id)),
+      (a, b) => (mirrored ? -1 : 1) * (rank(a, hosts) - rank(b, hosts) || a.id - b.id),
+    );
     if (lanes.length > 0) groups.push({ host, name: host < 0 ? 'fabric' : (hosts[host] ?? `host ${host}`), lanes });
   };
   const real = numbers.filter((h) => h >= 0);

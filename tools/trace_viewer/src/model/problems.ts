@@ -152,7 +152,8 @@ function failures(trace: Trace): Problem[] {
     const first = trace.spansOf.offset[id];
     const index = first < trace.spansOf.offset[id + 1] ? trace.spansOf.list[first] : -1;
     out.push({
-      severity: failed ? 'error' : 'warning',
+      // A message without a record may well have ended outside of what the trace holds.
+      severity: failed ? 'error' : m.wcStatus[r] === kUnderWay ? 'warning' : 'info',
       kind: m.wcStatus[r] === kLost ? 'message lost' : failed ? kFailed : 'message not delivered',
       text: failureText(id, m.wcStatus[r], failed),
       t: m.t[r],

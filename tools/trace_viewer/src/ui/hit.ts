@@ -8,6 +8,7 @@ import type { Point, Trace } from '../model/types';
 import { stateName, valueAt } from '../view/draw_values';
 import type { LaneStrip } from '../view/layout';
 import { isFold, kAxisHeight, kLabelWidth, stripAt } from '../view/layout';
+import { formatRate, isRate, kStep, rateAt } from '../view/rates';
 import type { TimelineView } from './timeline';
 
 export interface Hit {
@@ -40,7 +41,7 @@ export function hitTest(view: TimelineView, x: number, y: number): Hit | null {
     return {
       record: 'value',
       index: -1,
-      text: `${strip.label.replace(/^· /, '')}: ${valueText(t, strip, v)}\n${t.lanes[strip.lane].path}\nat ${formatDuration(Math.round(time))}`,
+      text: `${strip.label.replace(/^· /, '')}: ${rateText(view, t, strip, time)}${valueText(t, strip, v)}\n${t.lanes[strip.lane].path}\nat ${formatDuration(Math.round(time))}`,
     };
   }
   if (strip.kind === 'spans') {
@@ -52,6 +53,13 @@ export function hitTest(view: TimelineView, x: number, y: number): Hit | null {
     if (hit) return hit;
   }
   return markAt(t, strip.lane, time, slack);
+}
+
+/** Of a counter that is shown by its slope: "12 Gb/s; so far ". */
+function rateText(view: TimelineView, t: Trace, strip: LaneStrip & { kind: 'counter' | 'state' }, time: number): string {
+  if (strip.kind === 'state' || !isRate(t, strip.series)) return '';
+  const series = t.counters.series[strip.series];
+  return `${formatRate(rateAt(t.counters, series, time, view.scale.perPixel * kStep), t.points[series.point])}; so far `;
 }
 
 /** "5 entries", "RTS". */

@@ -8,6 +8,7 @@ import { stateName, valueAt } from './draw_values';
 import type { Strip } from './layout';
 import { isFold, kAxisHeight, kLabelWidth } from './layout';
 import type { Painter } from './painter';
+import { formatRate, isRate, kStep, profile, rateAt } from './rates';
 
 const kSmall = '10px system-ui, sans-serif';
 const kPixelsPerTick = 110;
@@ -67,6 +68,7 @@ function laneLabel(p: Painter, s: Scene, strip: Exclude<Strip, { kind: 'group' |
 /** The scale of a counter, top and bottom; with the pointer on the timeline, the value there. */
 function counterScale(p: Painter, s: Scene, strip: Strip & { kind: 'counter' | 'state' }, y: number): void {
   const series = s.trace.counters.series[strip.series];
+  if (isRate(s.trace, strip.series)) return rateScale(p, s, strip, y);
   const unit = s.trace.points[series.point].args[0] ?? '';
   p.font = kSmall;
   const value = Number.isNaN(s.cursor) ? NaN : valueAt(s.trace.counters, series, s.cursor);
@@ -77,6 +79,20 @@ function counterScale(p: Painter, s: Scene, strip: Strip & { kind: 'counter' | '
   }
   right(p, s.palette.faint, `${formatValue(Math.max(series.max, 0))} ${unit}`, y + 7);
   right(p, s.palette.faint, formatValue(Math.min(series.min, 0)), y + strip.h - 6);
+}
+
+/** Of a counter that is shown by its slope: the steepest on the screen, and the one under the pointer. */
+function rateScale(p: Painter, s: Scene, strip: Strip & { kind: 'counter' | 'state' }, y: number): void {
+  const { counters, points } = s.trace;
+  const series = counters.series[strip.series];
+  const most = profile(counters, series, s.scale).reduce((a, b) => Math.max(a, b), 0);
+  const top = formatRate(most, points[series.point]);
+  if (Number.isNaN(s.cursor)) {
+    right(p, s.palette.faint, top, y + 7);
+    return right(p, s.palette.faint, '0', y + strip.h - 6);
+  }
+  right(p, s.palette.text, formatRate(rateAt(counters, series, s.cursor, s.scale.perPixel * kStep), points[series.point]), y + 7);
+  right(p, s.palette.faint, `of ${top}`, y + strip.h - 6);
 }
 
 function right(p: Painter, style: string, text: string, y: number): void {

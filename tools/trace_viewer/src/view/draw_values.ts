@@ -8,6 +8,7 @@ import { clip } from './draw';
 import type { LaneStrip } from './layout';
 import { kLabelWidth } from './layout';
 import type { Painter } from './painter';
+import { isRate, kStep, profile } from './rates';
 
 /** Maxima and minima over blocks of 64 values, made on first use. */
 const kBlock = 64;
@@ -52,7 +53,32 @@ export function rangeOf(values: Values, from: number, to: number): [number, numb
   return [lo, hi];
 }
 
+/** A counter by its slope: the load of a link. The scale is that of what is on the screen. */
+function drawRate(p: Painter, s: Scene, strip: LaneStrip & { kind: 'counter' | 'state' }, y: number): void {
+  const values = s.trace.counters;
+  const rates = profile(values, values.series[strip.series], s.scale);
+  const most = rates.reduce((a, b) => Math.max(a, b), 0);
+  if (most <= 0) return;
+  p.globalAlpha = s.line || s.matches ? 0.6 : 1;
+  for (const [style, thick] of [
+    [s.palette.counter, 0],
+    [s.palette.counterLine, 1],
+  ] as const) {
+    p.fillStyle = style;
+    for (let k = 0; k < rates.length;) {
+      let end = k + 1;
+      const h = Math.round((rates[k] / most) * strip.h * 2) / 2;
+      while (end < rates.length && Math.round((rates[end] / most) * strip.h * 2) / 2 === h) ++end;
+      const x = kLabelWidth + k * kStep;
+      if (h > 0 || thick) p.fillRect(x, y + strip.h - h, (end - k) * kStep, thick || h);
+      k = end;
+    }
+  }
+  p.globalAlpha = 1;
+}
+
 export function drawCounter(p: Painter, s: Scene, strip: LaneStrip & { kind: 'counter' | 'state' }, y: number): void {
+  if (isRate(s.trace, strip.series)) return drawRate(p, s, strip, y);
   const values = s.trace.counters;
   const series = values.series[strip.series];
   const { scale } = s;
