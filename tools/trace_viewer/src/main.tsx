@@ -3,6 +3,7 @@
 import { render } from 'preact';
 import './style.css';
 import './panels.css';
+import './records.css';
 import { open, selectMessage, setView } from './ui/actions';
 import { App } from './ui/app';
 import { openEmbedded } from './ui/embedded';

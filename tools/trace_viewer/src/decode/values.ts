@@ -312,6 +312,15 @@ const kCommand: Names = {
 
 const kLink: Names = { 0: 'down', 1: 'up' };
 
+/** Of an RNR NAK, in 10 µs by its code: InfiniBand Architecture Specification volume 1, table 45. */
+const kRnrTimer = [
+  65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192,
+  12288, 16384, 24576, 32768, 49152,
+];
+function rnrTimerName(code: number): string | undefined {
+  return kRnrTimer[code] === undefined ? undefined : `${kRnrTimer[code] / 100} ms`;
+}
+
 const named = (names: Names) => (v: number) => names[v];
 
 // Functions that name a value, by "point/argument" or, for all points of a category, "category.*/argument".
@@ -331,6 +340,8 @@ const kNamers: Record<string, (v: number) => string | undefined> = {
   'kernel.uverbs_command/result': errnoName,
   'hca.rx_drop/reason': named(kDropReason),
   'hca.nak/syndrome': aethName,
+  'hca.rnr_nak/timer': rnrTimerName,
+  'hca.rnr_wait/timer': rnrTimerName,
   'hca.qp_state/state': named(kQpState),
   'hca.retransmit/cause': named(kRetransmitCause),
   'cpu.barrier/barrier': named(kBarrier),

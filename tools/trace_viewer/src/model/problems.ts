@@ -127,7 +127,7 @@ function describe(point: Point, arg: (name: string) => number): string {
     .map((a) => {
       const v = arg(a);
       const name = valueName(point.name, a, v) ?? (a === 'syndrome' ? aethName(v) : undefined);
-      return name !== undefined ? `${a} ${name}` : `${a} ${v}`;
+      return name === undefined ? `${a} ${v}` : /^[\d.]/.test(name) ? `${a} ${v} (${name})` : `${a} ${name}`;
     })
     .join(', ');
 }

@@ -60,6 +60,7 @@ function show(trace: Trace, ms: number, side: Side): void {
     s.selected.value = null;
     s.message.value = 0;
     s.latencyRange.value = null;
+    s.range.value = null;
     s.quantity.value = '';
     s.hiddenLanes.value = new Set();
     s.toggledFolds.value = new Set();
@@ -295,5 +296,6 @@ export function clearSelection(): void {
   batch(() => {
     s.selected.value = null;
     s.message.value = 0;
+    s.range.value = null;
   });
 }

@@ -12,6 +12,7 @@ import { LatencyPanel } from './latency_panel';
 import { MessagePanel } from './message_panel';
 import { MessageTable } from './message_table';
 import { ProblemsPanel } from './problems_panel';
+import { RangePanel } from './range_panel';
 import { StagesPanel } from './stages_panel';
 import * as s from './state';
 import type { Tab } from './state';
@@ -129,9 +130,10 @@ function Workspace() {
             label={s.message.value > 0 ? `Message ${s.message.value}` : 'Message'}
           />
           <TabButton on={side === 'record'} pick={() => (s.side.value = 'record')} label="Record" />
+          <TabButton on={side === 'range'} pick={() => (s.side.value = 'range')} label="Range" />
         </div>
         <div class="scroll" role="tabpanel">
-          {side === 'message' ? <MessagePanel /> : <Inspector />}
+          {side === 'message' ? <MessagePanel /> : side === 'record' ? <Inspector /> : <RangePanel />}
         </div>
       </aside>
       <Splitter
@@ -241,7 +243,7 @@ function Help() {
         <dt>wheel</dt>
         <dd>zoom; over the names of lanes or with shift: scroll</dd>
         <dt>drag</dt>
-        <dd>move in time and through the lanes; with shift: measure</dd>
+        <dd>move in time and through the lanes; with shift: measure a range and see what happens in it</dd>
         <dt>click</dt>
         <dd>select a span, and the life-line of its message; twice: show all of the message</dd>
         <dt>two fingers</dt>

@@ -33,7 +33,8 @@ export function ComparePanel() {
     <div class="fill compare">
       <div class="compare-stages">
         <div class="bar">
-          <strong>A</strong> {a.name} <strong class="b">B</strong> {b.name} <button onClick={() => close('b')}>close B</button>
+          <strong>A</strong> {a.header.scenario || a.name} <strong class="b">B</strong> {b.header.scenario || b.name}{' '}
+          <button onClick={() => close('b')}>close B</button>
         </div>
         <p class="hint">
           {c.pairs.length.toLocaleString('en')} messages aligned{c.onlyA > 0 ? `, ${c.onlyA} only in A` : ''}

@@ -81,10 +81,10 @@ function press(key: string): boolean {
       setView(pan(w, length * 0.15));
       return true;
     case 'ArrowUp':
-      for (const v of instances.values()) v.scrollBy(-60);
+      instances.get('a')?.scrollBy(-60);
       return true;
     case 'ArrowDown':
-      for (const v of instances.values()) v.scrollBy(60);
+      instances.get('a')?.scrollBy(60);
       return true;
     case 'n':
       stepMessage(1);
@@ -143,9 +143,6 @@ function fit(): void {
 }
 
 function zoomToMeasure(): void {
-  const view = instances.get('a');
-  if (!view?.measure) return;
-  const { from, to } = view.measure;
-  view.measure = null;
-  setView({ from: Math.min(from, to), to: Math.max(from, to) });
+  const range = s.range.value;
+  if (range && range.to > range.from) setView(range);
 }

@@ -16,6 +16,9 @@ export function attachPointer(view: TimelineView): () => void {
   let moved = 0;
   let pinch = 0;
   let measuring = false;
+  let measureFrom = 0;
+  /** Time of trace a. */
+  const timeAt = (x: number) => view.scale.t(x) - (view.side === 'b' ? s.offsetB.value : 0);
 
   const place = (e: PointerEvent | WheelEvent | MouseEvent): Touch => {
     const r = canvas.getBoundingClientRect();
@@ -32,8 +35,7 @@ export function attachPointer(view: TimelineView): () => void {
     pointers.set(e.pointerId, place(e));
     moved = 0;
     measuring = e.shiftKey && place(e).x > kLabelWidth;
-    const t = view.scale.t(place(e).x);
-    view.measure = measuring ? { from: t, to: t } : null;
+    measureFrom = timeAt(place(e).x);
     if (pointers.size === 2) pinch = spread();
     view.request();
   };
@@ -44,9 +46,10 @@ export function attachPointer(view: TimelineView): () => void {
       view.point(now.x, now.y);
       return;
     }
-    if (measuring && view.measure) {
-      view.measure.to = view.scale.t(now.x);
-      const length = Math.abs(view.measure.to - view.measure.from);
+    if (measuring) {
+      const t = timeAt(now.x);
+      const length = Math.abs(t - measureFrom);
+      s.range.value = { from: Math.min(t, measureFrom), to: Math.max(t, measureFrom) };
       view.tip.hidden = false;
       view.tip.textContent = `Δ ${(length / 1000).toFixed(3)} ns\nz: zoom to it`;
       view.tip.style.transform = `translate(${Math.min(now.x + 14, view.width - 120)}px, ${now.y}px)`;
@@ -74,8 +77,9 @@ export function attachPointer(view: TimelineView): () => void {
   const up = (e: PointerEvent) => {
     if (!pointers.delete(e.pointerId)) return;
     pinch = 0;
+    if (measuring && moved > 4) s.side.value = 'range';
     if (moved <= 4) {
-      view.measure = null;
+      s.range.value = null;
       const { x, y } = place(e);
       view.click(x, y);
     }

@@ -46,8 +46,10 @@ export const selected = signal<Selected>(null);
 /** Selected message, 0 = none. */
 export const message = signal(0);
 export const tab = signal<Tab>('messages');
-/** What the panel at the right shows: the selected message or the selected record. */
-export const side = signal<'message' | 'record'>('message');
+/** What the panel at the right shows: the selected message, the selected record or the measured range. */
+export const side = signal<'message' | 'record' | 'range'>('message');
+/** Measured with shift and drag, in times of trace a. */
+export const range = signal<TimeWindow | null>(null);
 export const onlyMessageLanes = signal(false);
 /** One row per lane, no counters. */
 export const compactLanes = signal(false);

@@ -22,7 +22,6 @@ export const instances = new Map<Side, TimelineView>();
 export class TimelineView {
   scrollY = 0;
   hover = -1;
-  measure: { from: number; to: number } | null = null;
   /** Times of the last frames, in ms: drawing only. */
   readonly drawTimes: number[] = [];
   private frame = 0;
@@ -62,6 +61,13 @@ export class TimelineView {
     return this.cached.layout;
   }
 
+  /** The measured range in times of this trace. */
+  private get measured(): { from: number; to: number } | null {
+    const r = s.range.value;
+    const shift = this.side === 'b' ? s.offsetB.value : 0;
+    return r && { from: r.from + shift, to: r.to + shift };
+  }
+
   scene(): Scene | null {
     const source = this.source;
     if (!source) return null;
@@ -86,9 +92,9 @@ export class TimelineView {
       selected: sel?.side === this.side ? sel : null,
       hover: this.hover,
       problems: Float64Array.from(source.problems.filter((p) => p.severity !== 'info').map((p) => p.t)),
-      measure: this.measure,
+      measure: this.measured,
       cursor: TimelineView.cursor + (this.side === 'b' ? s.offsetB.value : 0),
-      title: s.b.value ? `${this.side.toUpperCase()}: ${source.trace.name}` : source.trace.header.scenario,
+      title: `${s.b.value ? `${this.side.toUpperCase()}: ` : ''}${source.trace.header.scenario || source.trace.name}`,
     };
   }
 
@@ -138,9 +144,12 @@ export class TimelineView {
     return this.layout.strips.find((e) => !isFold(e) && e.lane === lane);
   }
 
+  /** Timelines that are compared scroll together. */
   scrollBy(dy: number): void {
-    this.scrollY += dy;
-    this.request();
+    for (const view of instances.values()) {
+      view.scrollY += dy;
+      view.request();
+    }
   }
   zoomAt(x: number, factor: number): void {
     const t = this.scale.t(Math.max(x, kLabelWidth)) - (this.side === 'b' ? s.offsetB.value : 0);
@@ -209,6 +218,7 @@ export function Timeline({ side }: { side: Side }) {
         s.groupsB.value,
         s.toggledFolds.value,
         s.compactLanes.value,
+        s.range.value,
         s.offsetB.value,
       ];
       timeline.request();

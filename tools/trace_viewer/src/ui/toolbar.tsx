@@ -16,7 +16,7 @@ export function Toolbar() {
       {a &&
         (s.b.value ? (
           <button onClick={() => close('b')} title="close the second trace">
-            B: {s.b.value.trace.name} ✕
+            B: {s.b.value.trace.header.scenario || s.b.value.trace.name} ✕
           </button>
         ) : (
           <FileButton side="b" label="Compare…" />
@@ -76,7 +76,7 @@ function Search() {
       <input
         id="search"
         type="search"
-        placeholder="qpn:256 wr_id:7 psn:>100 opcode:ack status:error lane:hca"
+        placeholder="search: qpn:256 psn:>100 opcode:ack status:error"
         aria-label="Search and filter"
         title="words are joined by “and”: key:value with qpn, wr_id, psn, msg, opcode, status, lane, point, host, bytes, latency, or any argument of a point; values may be 0x…, >x, <x, a..b, times like 3us; a bare word is a piece of a lane's or point's name, a bare number a message"
         value={s.query.value}

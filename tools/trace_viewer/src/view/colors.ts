@@ -62,13 +62,13 @@ export const kDark: Palette = {
 };
 
 const kHues: Record<string, number> = {
-  cpu: 40,
+  cpu: 48,
   memory: 62,
   pcie: 205,
   iommu: 178,
   hca: 150,
   fabric: 265,
-  kernel: 20,
+  kernel: 30,
   verbs: 330,
   system: 0,
   sim: 0,

@@ -158,7 +158,10 @@ class Builder {
     }
     if (this.compact) return;
     // A lane that is one value is called as the lane is.
-    const alone = (this.states.get(lane)?.length ?? 0) + (this.counters.get(lane)?.length ?? 0) === 1 && !rows && !marks;
+    const { kind } = this.trace.lanes[lane];
+    const alone =
+      (kind === 'counter' || kind === 'state') &&
+      (this.states.get(lane)?.length ?? 0) + (this.counters.get(lane)?.length ?? 0) === 1;
     const under = rows !== undefined || marks;
     const name = (point: number) => (alone ? label : valueLabel(this.trace, label, point, under));
     const { states, counters } = this.trace;

@@ -156,6 +156,15 @@ describe('moving', () => {
     expect(await t.page.textContent('.tip')).toMatch(/^Δ [\d.]+ ns/);
     await t.page.mouse.up();
     await t.page.keyboard.up('Shift');
+    // What happens in it.
+    expect(await t.page.textContent('#range-panel')).toMatch(/messages posted\d+/);
+    const wire = await t.page.locator('#range-work tr[data-point="fabric.wire"]').first().locator('td').first().textContent();
+    expect(Number(wire)).toBeGreaterThan(0);
+    await t.page.getByRole('button', { name: 'only these messages' }).click();
+    expect(await t.page.textContent('#message-count')).toMatch(/^\d+ of 200 messages/);
+    expect(await t.page.textContent('#message-count')).not.toContain('200 of 200');
+    await t.page.fill('#search', '');
+    await t.page.keyboard.press('Escape');
     const before = await t.windowLength();
     await t.page.keyboard.press('z');
     expect(await t.windowLength()).toBeLessThan(before * 0.2);

@@ -6,6 +6,7 @@ import { compare, stageNames } from '../../src/model/compare';
 import { componentOf, lanesOfMessage, orderLanes, shortPath, usedLanes } from '../../src/model/lanes';
 import { effectsOf, lifeline, spansOfMessage } from '../../src/model/lifeline';
 import { spanAt, walkRow } from '../../src/model/lod';
+import { workIn } from '../../src/model/range';
 import { kMaxSlots } from '../../src/model/slots';
 import { groupAndSort, lowerBound, sortRange } from '../../src/model/sort';
 import { cdf, histogram, mean, percentile, sorted } from '../../src/model/stats';
@@ -31,6 +32,36 @@ const point = (id: number, name: string, args: string[] = [], kind = 'span') => 
   cat: name.split('.')[0],
   kind,
   args,
+});
+
+describe('work in a range', () => {
+  test('is cut off at its ends, and counts time at work once', async () => {
+    const t = await open(
+      lines(
+        kHeader,
+        { k: 'point', id: 0, name: 'cpu.post', cat: 'cpu', kind: 'span', args: [] },
+        { k: 'point', id: 1, name: 'hca.rx', cat: 'hca', kind: 'span', args: [] },
+        // Two overlap by 50; one reaches over the end, one lies outside, one was under way before.
+        {
+          k: 'span',
+          n: 5,
+          t0: 0,
+          t1: 990,
+          id0: 1,
+          ts: [0, 250, 50, 440, 160],
+          dur: [210, 100, 100, 100, 90],
+          lane: [1, 0, 0, 0, 0],
+          point: [1, 0, 0, 0, 0],
+        },
+      ),
+    );
+    const work = workIn(t, 200, 800).map((w) => [t.points[w.point].name, w.count, w.busy, w.sum, w.longest, t.spans.id[w.first]]);
+    expect(work).toEqual([
+      ['cpu.post', 3, 210, 260, 100, 2],
+      ['hca.rx', 1, 10, 10, 210, 1],
+    ]);
+    expect(workIn(t, 500, 700)).toEqual([]);
+  });
 });
 
 describe('sorting', () => {
