@@ -142,7 +142,7 @@ class Builder {
         .slice()
         .sort((a, b) => Number(still(a)) - Number(still(b)) || size(series[b]) - size(series[a]) || a - b);
       lively.forEach((s, i) => {
-        if (i >= kMostCounters || (i > 0 && still(s))) spare.add(s);
+        if (i >= kMostCounters || (still(s) && (i > 0 || series[s].max === 0))) spare.add(s);
       });
     }
     return spare;

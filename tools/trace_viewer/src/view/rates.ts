@@ -16,7 +16,7 @@ const rising = new WeakMap<Values, Map<number, boolean>>();
 export function isRate(trace: Trace, s: number): boolean {
   const { counters } = trace;
   const series = counters.series[s];
-  if (!kCumulative.test(trace.points[series.point].name)) return false;
+  if (!kCumulative.test(trace.points[series.point].name) && !kCumulative.test(trace.lanes[series.lane].path)) return false;
   let known = rising.get(counters);
   if (!known) rising.set(counters, (known = new Map()));
   let yes = known.get(s);
