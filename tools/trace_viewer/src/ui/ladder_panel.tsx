@@ -10,7 +10,7 @@ import { jumpToMark, jumpToSpan } from './actions';
 import * as s from './state';
 import { VirtualList } from './virtual_list';
 
-const kArrowWidth = 190;
+const kArrowWidth = 160;
 const kRow = 22;
 
 export function LadderPanel() {
