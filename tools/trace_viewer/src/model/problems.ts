@@ -30,14 +30,14 @@ interface Rule {
 const failed = (arg: (name: string) => number) => arg('status') !== 0;
 /** By point name; a rule without arguments lists each record. */
 const kRules: Record<string, Rule> = {
-  'fabric.drop': { severity: 'error', kind: 'packet dropped' },
-  'fabric.corrupt': { severity: 'error', kind: 'packet corrupted' },
+  'fabric.drop': { severity: 'warning', kind: 'packet dropped' },
+  'fabric.corrupt': { severity: 'warning', kind: 'packet corrupted' },
   'fabric.duplicate': { severity: 'warning', kind: 'packet duplicated' },
   'fabric.delay': { severity: 'warning', kind: 'packet delayed' },
   'fabric.reorder': { severity: 'warning', kind: 'packet reordered' },
   'fabric.link': { severity: 'warning', kind: 'link down', when: (arg) => arg('up') === 0 },
-  'hca.rx_drop': { severity: 'error', kind: 'packet dropped at the receiver' },
-  'hca.nak': { severity: 'error', kind: 'NAK' },
+  'hca.rx_drop': { severity: 'warning', kind: 'packet dropped at the receiver' },
+  'hca.nak': { severity: 'warning', kind: 'NAK' },
   'hca.rnr_nak': { severity: 'warning', kind: 'RNR NAK' },
   'hca.rnr_wait': { severity: 'warning', kind: 'RNR wait' },
   'hca.retransmit': { severity: 'warning', kind: 'retransmission' },
@@ -85,7 +85,7 @@ export function findProblems(trace: Trace): Problem[] {
     if (rules[instants.point[i]]) judge('instant', i, instants, instants.t[i]);
   }
   for (const w of findLostWakeUps(trace)) add(w);
-  const told = new Set(problems.filter((p) => p.severity === 'error').map((p) => p.msg));
+  const told = new Set(problems.filter((p) => p.kind === kRules['hca.cqe'].kind).map((p) => p.msg));
   for (const m of failures(trace)) if (m.kind !== kFailed || !told.has(m.msg)) add(m);
   for (const [kind, n] of count) {
     if (n <= kMostPerKind) continue;

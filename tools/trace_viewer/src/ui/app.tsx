@@ -82,7 +82,7 @@ function Diagnostics() {
 function Welcome() {
   return (
     <main class="welcome">
-      <h1>rdmasim trace viewer</h1>
+      <h2>rdmasim trace viewer</h2>
       <p>
         Drop a trace here, or open one with the button above: <code>trace.jsonl</code> or <code>trace.perfetto.json</code>, plain
         or <code>.gz</code>. Two files dropped together are compared.

@@ -85,9 +85,11 @@ export function ComparePanel() {
         onPick={(i) => selectMessage(pairs[i].id, true)}
         header={
           <div class="list-head pair-row" role="row">
-            <button class="num" role="columnheader" onClick={() => setSort('id')}>
-              WR{sort === 'id' ? ' ▴' : ''}
-            </button>
+            <span role="columnheader">
+              <button class="num" onClick={() => setSort('id')}>
+                WR{sort === 'id' ? ' ▴' : ''}
+              </button>
+            </span>
             <span role="columnheader">operation</span>
             <span role="columnheader" class="num">
               A, ns
@@ -95,9 +97,11 @@ export function ComparePanel() {
             <span role="columnheader" class="num">
               B, ns
             </span>
-            <button class="num" role="columnheader" onClick={() => setSort('delta')}>
-              B − A, ps{sort === 'delta' ? ' ▾' : ''}
-            </button>
+            <span role="columnheader">
+              <button class="num" onClick={() => setSort('delta')}>
+                B − A, ps{sort === 'delta' ? ' ▾' : ''}
+              </button>
+            </span>
           </div>
         }
         row={(i) => {

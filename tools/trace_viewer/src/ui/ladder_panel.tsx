@@ -98,7 +98,7 @@ function Rungs({ t, c, rungs }: { t: Trace; c: Conversation; rungs: Rung[] }) {
           </span>
           {['PSN', 'to QP', 'packet', 'WR', 'bytes', ''].map((h, i) => (
             <span key={h} class={i === 2 || i === 5 ? '' : 'num'} role="columnheader">
-              {h}
+              {h || <span class="sr">what became of it</span>}
             </span>
           ))}
         </div>

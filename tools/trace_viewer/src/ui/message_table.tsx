@@ -73,17 +73,16 @@ export function MessageTable() {
   const header = (
     <div class={`list-head message-row${t.messages.wrId ? ' wrid' : ''}`} role="row">
       {columnsOf(t).map((c) => (
-        <button
-          key={c.key}
-          class={c.number ? 'num' : ''}
-          title={`${c.hint}; click to sort`}
-          role="columnheader"
-          aria-sort={sort.key === c.key ? (sort.down ? 'descending' : 'ascending') : 'none'}
-          onClick={() => setSort({ key: c.key, down: sort.key === c.key ? !sort.down : false })}
-        >
-          {c.title}
-          {sort.key === c.key ? (sort.down ? ' ▾' : ' ▴') : ''}
-        </button>
+        <span key={c.key} role="columnheader" aria-sort={sort.key === c.key ? (sort.down ? 'descending' : 'ascending') : 'none'}>
+          <button
+            class={c.number ? 'num' : ''}
+            title={`${c.hint}; click to sort`}
+            onClick={() => setSort({ key: c.key, down: sort.key === c.key ? !sort.down : false })}
+          >
+            {c.title}
+            {sort.key === c.key ? (sort.down ? ' ▾' : ' ▴') : ''}
+          </button>
+        </span>
       ))}
     </div>
   );

@@ -61,7 +61,7 @@ export function ProblemsPanel() {
           <div class="list-head problem-row" role="row">
             {['', 'time, ns', 'what', 'where', 'WR', 'details'].map((h, i) => (
               <span key={h} class={i === 1 || i === 4 ? 'num' : ''} role="columnheader">
-                {h}
+                {h || <span class="sr">severity</span>}
               </span>
             ))}
           </div>

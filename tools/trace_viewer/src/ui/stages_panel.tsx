@@ -45,7 +45,7 @@ export function StagesPanel() {
           <tr>
             {['stage', 'mean', 'share', '', 'p50', 'p99', 'max', ...(at >= 0 ? [`WR ${s.message.value}`] : [])].map((h, i) => (
               <th key={h} scope="col" class={i > 0 && h ? 'num' : i === 3 ? 'wide' : ''}>
-                {h}
+                {h || <span class="sr">share as a bar</span>}
               </th>
             ))}
           </tr>

@@ -11,7 +11,7 @@ export function Toolbar() {
   const w = s.view.value;
   return (
     <header class="toolbar">
-      <strong class="brand">rdmasim</strong>
+      <h1 class="brand">rdmasim</h1>
       <FileButton side="a" label={a ? a.trace.name : 'Open trace…'} />
       {a &&
         (s.b.value ? (

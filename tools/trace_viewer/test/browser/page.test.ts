@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import axe from 'axe-core';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { kPage, load, openViewer } from '../harness.mjs';
 import { chromeText, nativeText } from '../synthetic.mjs';
@@ -168,6 +169,58 @@ describe('moving', () => {
     const before = await t.windowLength();
     await t.page.keyboard.press('z');
     expect(await t.windowLength()).toBeLessThan(before * 0.2);
+  });
+});
+
+describe('accessibility', () => {
+  test.each(['light', 'dark'])('axe finds nothing to complain about, %s', async (theme) => {
+    const { page, errors, close } = await openViewer(t.browser, { dark: theme === 'dark' });
+    const complaints: string[] = [];
+    await page.addScriptTag({ content: axe.source });
+    const look = async (where: string) => {
+      const found = await page.evaluate(() => (window as any).axe.run(document, { resultTypes: ['violations'] }));
+      for (const v of found.violations) complaints.push(`${where}: ${v.id} at ${v.nodes[0].target.join(' ')}`);
+    };
+    await look('before a trace');
+    await load(page, kLost);
+    await page.click('.message-row[data-message="1"]');
+    for (const tab of ['Problems', 'Latency', 'Stages', 'Packets', 'Compare', 'Lanes', 'File', 'Messages']) {
+      await page.getByRole('tab', { name: tab }).click();
+      await look(tab);
+    }
+    await page.evaluate(() => {
+      const { state } = (window as any).rdmasim;
+      state.selected.value = { record: 'packet', index: 0, side: 'a' };
+      state.side.value = 'record';
+      state.helpOpen.value = true;
+    });
+    await look('a record, and the help');
+    expect(complaints).toEqual([]);
+    expect(errors).toEqual([]);
+    await close();
+  });
+  test('tabs by arrows, spans by brackets, causes by angles', async () => {
+    await load(t.page, join(t.dir, 'native.jsonl'));
+    await t.page.getByRole('tab', { name: 'Messages' }).focus();
+    await t.page.keyboard.press('ArrowRight');
+    await t.page.keyboard.press('ArrowRight');
+    expect(await t.page.evaluate(() => document.activeElement?.textContent)).toBe('Latency');
+    await t.page.keyboard.press('End');
+    expect(await t.page.evaluate(() => (window as any).rdmasim.state.tab.value)).toBe('file');
+    await t.page.keyboard.press('n');
+    await t.page.keyboard.press(']');
+    const point = () =>
+      t.page.evaluate(() => {
+        const { a, selected } = (window as any).rdmasim.state;
+        const t = a.value.trace;
+        return t.points[t.spans.point[selected.value.index]].name;
+      });
+    expect(await point()).toBe('cpu.post');
+    await t.page.keyboard.press('>');
+    expect(await point()).toBe('cpu.wc_flush');
+    await t.page.keyboard.press('>');
+    await t.page.keyboard.press('<');
+    expect(await point()).toBe('cpu.wc_flush');
   });
 });
 
