@@ -113,6 +113,12 @@ void report_unmet(const experiment::Result& r) {
   }
 }
 
+/// In the midst of a run: the progress bar gives way and comes again.
+void warn(const std::string& text) {
+  if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
+  spdlog::warn("{}", text);
+}
+
 }  // namespace
 
 int run_command(const Arguments& arguments) {
@@ -124,7 +130,8 @@ int run_command(const Arguments& arguments) {
   const sim::EngineMode mode = engine_mode(o);
   const auto listing_times = resource_times(o);
   const experiment::Scenario scenario = experiment::load_scenario(file, overrides_of(o));
-  const experiment::TraceOptions traces = trace_options(o, scenario.host_names());
+  experiment::TraceOptions traces = trace_options(o, scenario.host_names());
+  traces.warn = &warn;
   const fs::path out = o.has("out") ? o.get<std::string>("out") : "";
   if (o.has("out")) prepare_output(out);
 
@@ -141,7 +148,10 @@ int run_command(const Arguments& arguments) {
   if (o.has("out")) {
     write_file(out / "result.json", text);
     spdlog::info("wrote {}", (out / "result.json").string());
-    for (const auto* t : traces.formats) spdlog::info("wrote {}", experiment::trace_file(*t, traces, out).string());
+    for (const auto* t : traces.formats) {
+      const fs::path trace = experiment::trace_file(*t, traces, out);
+      spdlog::info("wrote {}: {}", trace.string(), t->how(trace));
+    }
   }
   if (!quiet) std::cout << (json ? text : experiment::to_table(result));
   if (!quiet && !json) print_resources(result, o.has("resources"));

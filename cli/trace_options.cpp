@@ -114,6 +114,21 @@ void read_window(const Options& o, trace::Filter& f) {
   if (f.to < f.from) throw UsageError("--trace-window: \"" + text + "\" ends before it begins");
 }
 
+void read_last(const Options& o, experiment::TraceOptions& t) {
+  if (o.has("trace-last")) {
+    const auto& text = o.get<std::string>("trace-last");
+    t.last = time_of("--trace-last", text, "a time such as 50us");
+    if (t.last == sim::Picos{0}) throw UsageError("--trace-last: expected more than no time, got \"" + text + "\"");
+  }
+  if (!o.has("trace-trigger")) return;
+  if (!o.has("trace-last")) throw UsageError("--trace-trigger needs --trace-last, how much to keep");
+  const std::vector<std::string> known{"error", "deadlock", "end"};
+  const auto at = std::ranges::find(known, o.get<std::string>("trace-trigger"));
+  if (at == known.end())
+    throw UsageError(choose("--trace-trigger: unknown trigger", o.get<std::string>("trace-trigger"), known));
+  t.trigger = static_cast<trace::Trigger>(at - known.begin());
+}
+
 std::uint32_t bytes_of(const Options& o, const char* option, std::uint32_t otherwise) {
   if (!o.has(option)) return otherwise;
   const auto& text = o.get<std::string>(option);
@@ -123,9 +138,9 @@ std::uint32_t bytes_of(const Options& o, const char* option, std::uint32_t other
   return static_cast<std::uint32_t>(*n);
 }
 
-constexpr const char* kNeedTrace[] = {"trace-categories", "trace-hosts",  "trace-qpn",
-                                      "trace-msg",        "trace-window", "trace-last",
-                                      "trace-compress",   "trace-bytes",  "pcap-snaplen"};
+constexpr const char* kNeedTrace[] = {"trace-categories", "trace-hosts", "trace-qpn",     "trace-msg",
+                                      "trace-window",     "trace-last",  "trace-trigger", "trace-compress",
+                                      "trace-bytes",      "pcap-snaplen"};
 
 }  // namespace
 
@@ -137,8 +152,10 @@ void add_trace_options(Options& o) {
   o.add()("trace-qpn", text("LIST"), "record only messages and events of these queue pairs: [HOST:]QPN");
   o.add()("trace-msg", text("LIST"), "record only these messages, by number of their post: 7, 10..19");
   o.add()("trace-window", text("FROM..TO"), "record only this window of simulated time: 10us..20us");
-  o.add()("trace-last", text("TIME"),
-          "record only this much before the first error, or before the end if there is none");
+  o.add()("trace-last", text("TIME"), "record only this much before the trigger");
+  o.add()("trace-trigger", text("error|deadlock|end"),
+          "of --trace-last: the first error, or else the deadlock (the default); the last thing that a program or its "
+          "kernel did, with TIME after it; the last record of all");
   o.add()("trace-compress", "gzip the trace files");
   o.add()("trace-bytes", text("BYTES"),
           "keep this much of each WQE, CQE, EQE, TLP and frame in the native trace (default 80; 0 = none)");
@@ -160,7 +177,7 @@ experiment::TraceOptions trace_options(const Options& o, const std::vector<std::
   for (const std::string& q : list_of(o, "trace-qpn")) t.filter.qps.push_back(qp_of(q, hosts));
   for (const std::string& m : list_of(o, "trace-msg")) t.filter.messages.push_back(messages_of(m));
   read_window(o, t.filter);
-  if (o.has("trace-last")) t.last = time_of("--trace-last", o.get<std::string>("trace-last"), "a time such as 50us");
+  read_last(o, t);
   t.bytes = bytes_of(o, "trace-bytes", 80);
   t.pcap_snaplen = bytes_of(o, "pcap-snaplen", 0);
   return t;

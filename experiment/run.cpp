@@ -91,10 +91,10 @@ class CostMeter {
   double cpu_ = cpu_seconds();
 };
 
-/// Ends the traces; what went wrong, empty if nothing.
-std::string close_traces(sim::Context& context) {
+/// Ends the traces with a run that ended at `end`; what went wrong, empty if nothing.
+std::string close_traces(sim::Context& context, sim::Picos end) {
   try {
-    context.tracer.close(context.now());
+    context.tracer.close(end);
     return {};
   } catch (const std::exception& e) {
     return e.what();
@@ -125,10 +125,10 @@ sim::Outcome run_engine(Machine& machine, sim::Context& context, const RunOption
   } catch (const sim::SimulatorBug& bug) {
     const std::string where =
         " (at simulated time " + sim::to_string(context.now()) + ", in " + running_name(engine) + ")";
-    close_traces(context);
+    close_traces(context, context.now());
     throw sim::SimulatorBug(bug.what() + where);
   } catch (...) {
-    close_traces(context);
+    close_traces(context, context.now());
     throw;
   }
 }
@@ -242,8 +242,6 @@ Result run(RunOptions options, const MachineFactory& factory) {
     outcome = run_and_list(*machine, context, options, stalled, listings);
     interrupted = interrupt.interrupted();
   }
-  context.journeys.end(context.now());
-  context.journeys.set_sink(nullptr);
 
   Result r;
   r.scenario = options.scenario;
@@ -253,6 +251,8 @@ Result run(RunOptions options, const MachineFactory& factory) {
   r.sim_time = context.now();
   r.verdict = verdict_of(outcome, interrupted, machine->finished(), machine->failed());
   machine->collect(r);
+  context.journeys.end(r.sim_time);
+  context.journeys.set_sink(nullptr);
   r.resources = machine->resources();
   r.resources_at = std::move(listings);
   if (r.verdict == Verdict::deadlock)
@@ -267,7 +267,7 @@ Result run(RunOptions options, const MachineFactory& factory) {
   r.kernel_time = window.busy(context, ".kernel");
   if (r.verdict != Verdict::interrupted) evaluate_all(options.expectations, r);
   r.simulator = meter.cost(context);
-  if (traced) r.trace_error = close_traces(context);
+  if (traced) r.trace_error = close_traces(context, r.sim_time);
   return r;
 }
 

@@ -4,11 +4,15 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/trace/file_writer.h"
 #include "sim/trace/filter.h"
+#include "sim/trace/ring.h"
 #include "sim/trace/trace.h"
 
 namespace experiment {
@@ -19,7 +23,12 @@ struct TraceFormat {
   const char* name;  ///< as in --trace
   const char* file;  ///< name of the file in the output directory
   const char* what;
-  std::unique_ptr<sim::trace::Sink> (*make)(const std::filesystem::path& file, const TraceOptions& options);
+  const char* reader;   ///< what opens it
+  std::uint64_t limit;  ///< bytes, unpacked, that the reader takes well (docs/trace_format.md, "Sizes")
+  const char* smaller;  ///< options that make this format smaller, beside those that record less; may be empty
+  std::string (*how)(const std::filesystem::path& file);  ///< how to look at it, for people
+  std::unique_ptr<sim::trace::Sink> (*make)(const std::filesystem::path& file, const TraceOptions& options,
+                                            sim::trace::SizeAlarm alarm);
 };
 const std::vector<TraceFormat>& trace_formats();
 
@@ -31,7 +40,11 @@ struct TraceOptions {
   std::uint32_t pcap_snaplen = 0;           ///< bytes of a frame that are kept; 0 = all
   std::uint32_t categories = ~0U;           ///< mask over sim::trace::Category
   sim::trace::Filter filter;
-  sim::Picos last{0};  ///< only this much before the first error, or before the end; 0 = everything
+  sim::Picos last{0};  ///< only the piece of this length at `trigger`; 0 = everything
+  sim::trace::Trigger trigger = sim::trace::Trigger::error;
+  std::function<void(const std::string&)>
+      warn;                                 ///< told once of each file that grows larger than its reader takes well
+  std::optional<std::uint64_t> size_limit;  ///< instead of the formats' own, for tests
 };
 /// Path of a format's file in `directory`.
 std::filesystem::path trace_file(const TraceFormat& format, const TraceOptions& options,

@@ -46,7 +46,8 @@ std::string hex(std::span<const std::byte> bytes) {
 
 class ColsSink final : public Sink {
  public:
-  ColsSink(const std::filesystem::path& path, std::uint32_t bytes) : out_(path), most_bytes_(bytes) {}
+  ColsSink(const std::filesystem::path& path, std::uint32_t bytes, SizeAlarm alarm)
+      : out_(path, std::move(alarm)), most_bytes_(bytes) {}
 
   void open(const RunInfo& info) override { info_ = info; }
   void on(const Track& t) override {
@@ -329,8 +330,8 @@ class ColsSink final : public Sink {
 
 }  // namespace
 
-std::unique_ptr<Sink> make_cols_sink(const std::filesystem::path& path, std::uint32_t bytes) {
-  return std::make_unique<ColsSink>(path, bytes);
+std::unique_ptr<Sink> make_cols_sink(const std::filesystem::path& path, std::uint32_t bytes, SizeAlarm alarm) {
+  return std::make_unique<ColsSink>(path, bytes, std::move(alarm));
 }
 
 }  // namespace sim::trace

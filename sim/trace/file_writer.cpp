@@ -29,8 +29,8 @@ struct FileWriter::Gzip {
   std::array<char, 1 << 16> out;
 };
 
-FileWriter::FileWriter(const std::filesystem::path& path)
-    : path_(path), buffer_(std::make_unique_for_overwrite<char[]>(kCapacity)) {
+FileWriter::FileWriter(const std::filesystem::path& path, SizeAlarm alarm)
+    : path_(path), alarm_(std::move(alarm)), buffer_(std::make_unique_for_overwrite<char[]>(kCapacity)) {
   fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd_ < 0) fail("cannot create");
   if (path.extension() == ".gz") gzip_ = std::make_unique<Gzip>();
@@ -72,7 +72,11 @@ void FileWriter::compress(bool last) {
 void FileWriter::flush() {
   if (gzip_) compress(false);
   else write(buffer_.get(), used_);
-  used_ = 0;
+  flushed_ += std::exchange(used_, 0);
+  if (alarm_.bytes != 0 && flushed_ > alarm_.bytes) {
+    alarm_.bytes = 0;
+    alarm_.passed();
+  }
 }
 
 FileWriter& FileWriter::long_text(std::string_view text) {

@@ -6,16 +6,23 @@
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string_view>
 
 namespace sim::trace {
 
-/// Creates or truncates a file and writes to it through one fixed buffer, compressed by gzip if the path ends in ".gz". Every failure throws std::runtime_error naming the
-/// path; after that nothing more is written.
+/// Tells once, while it is written, that a file has grown larger than what opens it takes well.
+struct SizeAlarm {
+  std::uint64_t bytes = 0;  ///< unpacked; 0 = none
+  std::function<void()> passed;
+};
+
+/// Creates or truncates a file and writes to it through one fixed buffer, compressed by gzip if the path ends in ".gz". Every
+/// failure throws std::runtime_error naming the path; after that nothing more is written.
 class FileWriter {
  public:
-  explicit FileWriter(const std::filesystem::path& path);
+  explicit FileWriter(const std::filesystem::path& path, SizeAlarm alarm = {});
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
   ~FileWriter();
@@ -62,6 +69,8 @@ class FileWriter {
   [[noreturn]] void fail(const char* what);
 
   std::filesystem::path path_;
+  SizeAlarm alarm_;
+  std::uint64_t flushed_ = 0;
   int fd_ = -1;
   std::size_t used_ = 0;
   std::unique_ptr<char[]> buffer_;

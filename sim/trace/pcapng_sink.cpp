@@ -62,7 +62,8 @@ class Block {
 
 class PcapngSink final : public Sink {
  public:
-  PcapngSink(const std::filesystem::path& path, std::uint32_t snaplen) : out_(path), snaplen_(snaplen) {}
+  PcapngSink(const std::filesystem::path& path, std::uint32_t snaplen, SizeAlarm alarm)
+      : out_(path, std::move(alarm)), snaplen_(snaplen) {}
   ~PcapngSink() override {
     try {
       if (out_.is_open()) close({});
@@ -163,8 +164,8 @@ class PcapngSink final : public Sink {
 
 }  // namespace
 
-std::unique_ptr<Sink> make_pcapng_sink(const std::filesystem::path& path, std::uint32_t snaplen) {
-  return std::make_unique<PcapngSink>(path, snaplen);
+std::unique_ptr<Sink> make_pcapng_sink(const std::filesystem::path& path, std::uint32_t snaplen, SizeAlarm alarm) {
+  return std::make_unique<PcapngSink>(path, snaplen, std::move(alarm));
 }
 
 }  // namespace sim::trace

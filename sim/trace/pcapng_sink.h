@@ -6,11 +6,13 @@
 #include <filesystem>
 #include <memory>
 
+#include "sim/trace/file_writer.h"
 #include "sim/trace/trace.h"
 
 namespace sim::trace {
 
 /// Creates `path`. Frames longer than `snaplen` bytes are cut, with their real length kept; 0 keeps them whole.
-std::unique_ptr<Sink> make_pcapng_sink(const std::filesystem::path& path, std::uint32_t snaplen = 0);
+std::unique_ptr<Sink> make_pcapng_sink(const std::filesystem::path& path, std::uint32_t snaplen = 0,
+                                       SizeAlarm alarm = {});
 
 }  // namespace sim::trace

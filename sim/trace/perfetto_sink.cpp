@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/trace/file_writer.h"
@@ -28,7 +29,8 @@ constexpr std::int64_t pid_of(std::int32_t host) { return host < 0 ? kFabricPid 
 
 class PerfettoSink final : public Sink {
  public:
-  explicit PerfettoSink(const std::filesystem::path& path) : out_(path), recent_(kMemory), last_of_(kMemory) {
+  PerfettoSink(const std::filesystem::path& path, SizeAlarm alarm)
+      : out_(path, std::move(alarm)), recent_(kMemory), last_of_(kMemory) {
     out_
         << R"({"displayTimeUnit":"ns","otherData":{"format":"rdmasim-chrome/1","time_resolution":"1ns"},"traceEvents":[)";
   }
@@ -92,7 +94,9 @@ class PerfettoSink final : public Sink {
          << j.flow << R"(,"wr_id":)" << j.poster.wr_id << R"(,"qpn":)" << j.poster.qpn << R"(,"host":)" << j.poster.host
          << R"(,"status":)" << static_cast<unsigned>(j.status) << "}}";
     message("e", j, j.last);
-    out_ << '}';
+    out_ << R"(,"args":{"stages":{)";
+    stages(j);
+    out_ << "}}}";
   }
   void close(Picos end) override { finish(end); }
   using Sink::on;
@@ -268,6 +272,16 @@ class PerfettoSink final : public Sink {
     note(t);
   }
 
+  // Picoseconds by name, of those that took time.
+  void stages(const Journey& j) {
+    bool first = true;
+    for (std::size_t s = 0; s < kStages; ++s) {
+      if (j.stage[s].n == 0) continue;
+      if (!std::exchange(first, false)) out_ << ',';
+      out_.quoted(sim::name_of(static_cast<Stage>(s))) << ':' << j.stage[s].n;
+    }
+  }
+
   void finish(Picos end) {
     while (!window_.empty()) release();
     for (std::uint32_t i = 0; i < tracks_.size(); ++i) end_state(i, max(end, tracks_[i].state_since));
@@ -290,8 +304,8 @@ class PerfettoSink final : public Sink {
 
 }  // namespace
 
-std::unique_ptr<Sink> make_perfetto_sink(const std::filesystem::path& path) {
-  return std::make_unique<PerfettoSink>(path);
+std::unique_ptr<Sink> make_perfetto_sink(const std::filesystem::path& path, SizeAlarm alarm) {
+  return std::make_unique<PerfettoSink>(path, std::move(alarm));
 }
 
 }  // namespace sim::trace

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "sim/trace/file_writer.h"
 #include "sim/trace/trace.h"
 
 namespace sim::trace {
@@ -13,6 +14,6 @@ namespace sim::trace {
 /// message. Times are whole nanoseconds, which is what the format can hold. Throws std::runtime_error with the path when the
 /// file cannot be created, and from any record or close() when it cannot be written. A sink that is destroyed without
 /// close() still leaves a complete JSON object if it can.
-std::unique_ptr<Sink> make_perfetto_sink(const std::filesystem::path& path);
+std::unique_ptr<Sink> make_perfetto_sink(const std::filesystem::path& path, SizeAlarm alarm = {});
 
 }  // namespace sim::trace

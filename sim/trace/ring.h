@@ -2,6 +2,7 @@
 // Keeps the last piece of a trace before something goes wrong.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -9,9 +10,16 @@
 
 namespace sim::trace {
 
-/// Holds the records of the last `length` back. At the first record that is marked as an error, or at the end of the run when
-/// there is none (a deadlock, say), it hands them on, and nothing that comes later. Levels and states that held when the piece
-/// begins are in it.
-std::unique_ptr<Sink> make_ring(Picos length, std::vector<std::unique_ptr<Sink>> sinks);
+/// What the kept piece is about.
+enum class Trigger : std::uint8_t {
+  error,     ///< the first record that is marked as an error; when there is none, as `deadlock`
+  deadlock,  ///< the last thing that a program or its kernel did: what hardware retries for ever afterwards does not count
+  end,       ///< the last record of the run
+};
+
+/// Holds records back and hands on those of one piece: of an error the `length` before it, of a deadlock or the end `length` before
+/// and as much after. Levels and states that held when the piece begins are in it, and messages that lived in it, whenever they
+/// end.
+std::unique_ptr<Sink> make_ring(Picos length, Trigger trigger, std::vector<std::unique_ptr<Sink>> sinks);
 
 }  // namespace sim::trace

@@ -88,8 +88,8 @@ std::string binary(std::int64_t v) {
 
 class VcdSink final : public Sink {
  public:
-  explicit VcdSink(const std::filesystem::path& path)
-      : path_(path), body_path_(path.string() + ".changes"), out_(path), body_(body_path_) {}
+  VcdSink(const std::filesystem::path& path, SizeAlarm alarm)
+      : path_(path), body_path_(path.string() + ".changes"), out_(path), body_(body_path_, std::move(alarm)) {}
   ~VcdSink() override {
     try {
       if (body_.is_open()) close(reached_);
@@ -289,6 +289,8 @@ class VcdSink final : public Sink {
 
 }  // namespace
 
-std::unique_ptr<Sink> make_vcd_sink(const std::filesystem::path& path) { return std::make_unique<VcdSink>(path); }
+std::unique_ptr<Sink> make_vcd_sink(const std::filesystem::path& path, SizeAlarm alarm) {
+  return std::make_unique<VcdSink>(path, std::move(alarm));
+}
 
 }  // namespace sim::trace

@@ -5,11 +5,12 @@
 #include <filesystem>
 #include <memory>
 
+#include "sim/trace/file_writer.h"
 #include "sim/trace/trace.h"
 
 namespace sim::trace {
 
 /// Creates `path`, and beside it `path` with the extension .gtkw, which opens it in GTKWave with its signals in groups.
-std::unique_ptr<Sink> make_vcd_sink(const std::filesystem::path& path);
+std::unique_ptr<Sink> make_vcd_sink(const std::filesystem::path& path, SizeAlarm alarm = {});
 
 }  // namespace sim::trace

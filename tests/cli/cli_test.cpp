@@ -45,8 +45,10 @@ TEST_F(Cli, MistakesOfTheCommandLineExitTwoWithAHint) {
   EXPECT_THAT(mistake({"run", kPingPong, "--format", "xml"}), HasSubstr("known: \"table\" or \"json\""));
   EXPECT_THAT(mistake({"run", kPingPong, "--engine", "fast"}), HasSubstr("known: \"run_ahead\" or \"tick\""));
   EXPECT_THAT(mistake({"run", kPingPong, "--log-level", "loud"}), HasSubstr("known: \"trace\""));
-  EXPECT_THAT(mistake({"run", kPingPong, "--trace", "json,jsno", "--out", dir_}),
-              HasSubstr("unknown format \"jsno\"; did you mean \"json\"? (known: \"json\", \"perfetto\", \"vcd\" or \"pcap\")"));
+  EXPECT_THAT(
+      mistake({"run", kPingPong, "--trace", "json,jsno", "--out", dir_}),
+      HasSubstr(
+          "unknown format \"jsno\"; did you mean \"json\"? (known: \"json\", \"perfetto\", \"vcd\" or \"pcap\")"));
   EXPECT_THAT(mistake({"run", kPingPong, "--trace", "json"}), HasSubstr("--trace needs --out DIR"));
   EXPECT_THAT(mistake({"run", kPingPong, "--out", kPingPong}), HasSubstr("is not a directory"));
   EXPECT_THAT(mistake({"run", kPingPong, "--out", "/proc/nothing"}),

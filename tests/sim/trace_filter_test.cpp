@@ -137,7 +137,7 @@ TEST_F(FilterTest, TheQueuePairOfAnotherHostIsAnother) {
 }
 
 TEST_F(FilterTest, TheRingKeepsThePieceBeforeTheFirstError) {
-  MadeUpRun r(make_ring(2'500'000_ps, sink()));
+  MadeUpRun r(make_ring(2'500'000_ps, Trigger::error, sink()));
   r.messages(10);
   r.app->instant(kFailure, {10, 0}, Picos{10 * 1'000'333LL}, 0);
   EXPECT_THAT(seen.instants, IsEmpty()) << "a syndrome of zero is no error";
@@ -154,7 +154,7 @@ TEST_F(FilterTest, TheRingKeepsThePieceBeforeTheFirstError) {
 }
 
 TEST_F(FilterTest, TheRingKeepsBytesWithTheirSpans) {
-  MadeUpRun r(make_ring(100_ps, sink()));
+  MadeUpRun r(make_ring(100_ps, Trigger::end, sink()));
   std::uint64_t last = 0;
   for (const Picos t : {0_ps, 1'000_ps}) {
     last = r.dma->span(kSub, {}, t, t, t + 10_ps);
@@ -165,13 +165,68 @@ TEST_F(FilterTest, TheRingKeepsBytesWithTheirSpans) {
 }
 
 TEST_F(FilterTest, TheRingGivesTheEndOfARunWithoutErrors) {
-  MadeUpRun r(make_ring(1'500'000_ps, sink()));
+  MadeUpRun r(make_ring(1'500'000_ps, Trigger::end, sink()));
   r.messages(100);
   EXPECT_THAT(seen.spans, IsEmpty());
   r.close(100);
   EXPECT_THAT(messages_of_spans(), testing::Contains(100));
   EXPECT_LE(messages_of_spans().size(), 6u);
   EXPECT_TRUE(seen.closed);
+}
+
+constexpr Point kCall{"test.call", Category::kernel, Kind::span, {}};
+
+// A program's call at 10 us, then a span of hardware each microsecond.
+struct Retries : FilterTest {
+  void run(Trigger trigger, bool fails, int n = 100) {
+    MadeUpRun r(make_ring(3'000'000_ps, trigger, sink()));
+    const auto span = [&](const Point& p, Picos t) { r.app->span(p, {1, 0}, t, t, t + 1_ps, 7); };
+    for (int i = 0; i < 10; ++i) span(kCall, Picos{i * 1'000'000LL});
+    r.mode->state(kMode, 5'000'000_ps, 1);
+    for (int i = 10; i < n; ++i) {
+      span(kWork, Picos{i * 1'000'000LL});
+      r.mode->state(kMode, Picos{i * 1'000'000LL}, i % 2 == 0 ? 0 : 1);
+    }
+    if (fails) r.app->instant(kFailure, {1, 0}, Picos{n * 1'000'000LL}, 5);
+    Journey j;
+    j.id = 1, j.start = 4_us, j.last = Picos{n * 1'000'000LL + 1};
+    r.context.tracer.emit(j);
+    j.id = 2, j.start = j.last;
+    r.context.tracer.emit(j);
+    r.close(n);
+  }
+  std::vector<std::int64_t> starts() const {
+    std::vector<std::int64_t> out;
+    for (const Span& s : seen.spans) out.push_back(s.start.n / 1'000'000);
+    return out;
+  }
+};
+
+TEST_F(Retries, DoNotMoveThePieceOfADeadlock) {
+  run(Trigger::error, false);
+  EXPECT_THAT(starts(), ElementsAre(6, 7, 8, 9, 10, 11, 12));
+  ASSERT_EQ(seen.states.size(), 4u);
+  EXPECT_EQ(seen.states[0].t, 6_us);
+  EXPECT_EQ(seen.states[0].value, 1u) << "what held when the piece begins, not what came later";
+  EXPECT_THAT(seen.messages, ElementsAre(1)) << "it lived then";
+}
+
+TEST_F(Retries, EndInTheErrorWhenThereIsOne) {
+  run(Trigger::error, true);
+  EXPECT_THAT(starts(), ElementsAre(97, 98, 99));
+  EXPECT_EQ(seen.states[0].t, 97_us);
+  EXPECT_EQ(seen.states[0].value, 0u) << "of 96";
+  EXPECT_EQ(seen.instants.size(), 1u);
+  EXPECT_THAT(seen.messages, ElementsAre(1)) << "its end is told after the error";
+}
+
+TEST_F(Retries, EndWithTheLastOneOrInNoErrorAsTheTriggerSays) {
+  run(Trigger::end, true);
+  EXPECT_THAT(starts(), ElementsAre(97, 98, 99));
+  seen = {};
+  run(Trigger::deadlock, true);
+  EXPECT_THAT(starts(), ElementsAre(6, 7, 8, 9, 10, 11, 12));
+  EXPECT_THAT(seen.instants, IsEmpty());
 }
 
 }  // namespace

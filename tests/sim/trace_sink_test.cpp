@@ -246,6 +246,9 @@ TEST_F(TraceSinks, perfetto_slices_nest_and_every_thread_has_a_name) {
     ++count[ph];
     if (ph == "M" && e["name"] == "thread_name") names[{e["pid"], e["tid"]}] = e["args"]["name"];
     if (ph == "X") tracks[{e["pid"], e["tid"]}].push_back({ns(e["ts"]), ns(e["ts"]) + ns(e["dur"])});
+    if (ph == "e") {
+      EXPECT_EQ(e["args"]["stages"], json({{"wire", 9'000'000}, {"poll", 1'000'000}}));
+    }
     if (ph == "X" || ph == "i") {
       EXPECT_EQ(names.count({e["pid"], e["tid"]}), 1U) << e;
     }
