@@ -37,12 +37,16 @@ inline constexpr Point retransmit{
     "hca.retransmit", Category::hca, Kind::instant, {"qpn", "psn", "cause"}, Mark::warning};
 inline constexpr Point cqe{"hca.cqe", Category::hca, Kind::span, {"cqn", "qpn", "opcode", "syndrome"}, Mark::error,
                            3,         Form::cqe};
+/// CQEs of a CQ that the device has written and no poll has taken.
+inline constexpr Point cq_unseen{"hca.cq_unseen", Category::hca, Kind::level, {"cqes"}};
 inline constexpr Point eqe{"hca.eqe", Category::hca, Kind::span, {"eqn", "type", "object"}, Mark::none, -1, Form::eqe};
 inline constexpr Point cq_overrun{
     "hca.cq_overrun", Category::hca, Kind::instant, {"cqn", "producer", "ci"}, Mark::error};
 inline constexpr Point eq_overflow{
     "hca.eq_overflow", Category::hca, Kind::instant, {"eqn", "producer", "ci", "object"}, Mark::error};
 inline constexpr Point command{"hca.command", Category::hca, Kind::span, {"opcode", "status", "slot"}};
+/// The state of a queue pair over time, and its changes.
+inline constexpr Point qp{"hca.qp", Category::hca, Kind::state, {}};
 inline constexpr Point qp_state{"hca.qp_state", Category::hca, Kind::instant, {"qpn", "state"}};
 inline constexpr Point sq_depth{"hca.sq_depth", Category::hca, Kind::level, {"wqes"}};
 

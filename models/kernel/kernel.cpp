@@ -28,7 +28,7 @@ Kernel::Kernel(sc_core::sc_module_name name, sim::Context& context, const Kernel
       completion_work_(context, waiters_, "ib-comp-wq", config_.cq_poll.work_delay, spawn()),
       system_work_(context, waiters_, "kworker", config_.cq_poll.work_delay, spawn()),
       device_(std::make_unique<Device>(*this)),
-      trace_(context, platform.host, "kernel", sim::trace::TrackKind::instant),
+      trace_(context, platform.host, host_lane(platform.host, "kernel"), sim::trace::TrackKind::instant),
       uverbs_(std::make_unique<UverbsClient>()),
       rdma_(*this, trace_),
       alloc_failures_(context.rng("host" + std::to_string(platform.host) + ".kernel.event_alloc")) {

@@ -2,7 +2,17 @@
 // Trace points of the kernel.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "sim/trace/trace.h"
+
+namespace kernel {
+/// The path of a lane of host `host`.
+inline std::string host_lane(std::int32_t host, std::string_view name) {
+  return "host" + std::to_string(host) + "." + std::string(name);
+}
+}  // namespace kernel
 
 namespace kernel::trace_points {
 
@@ -22,6 +32,17 @@ inline constexpr Point command{
     "kernel.command", Category::kernel, Kind::span, {"opcode", "slot", "status"}, Mark::warning, 2};
 inline constexpr Point syscall{"kernel.uverbs_command", Category::kernel, Kind::span,
                                {"command", "result"},   Mark::warning,    1};
+/// In-kernel verbs of a kernel consumer, on its thread's lane; arguments as of the verbs.* points.
+inline constexpr Point post_send{"kernel.post_send",        Category::kernel, Kind::span,
+                                 {"qpn", "count", "errno"}, Mark::warning,    2};
+inline constexpr Point post_recv{"kernel.post_recv",        Category::kernel, Kind::span,
+                                 {"qpn", "count", "errno"}, Mark::warning,    2};
+inline constexpr Point poll_cq{
+    "kernel.poll_cq", Category::kernel, Kind::span, {"cqn", "count", "ci", "failed"}, Mark::warning, 3};
+inline constexpr Point req_notify_cq{"kernel.req_notify_cq", Category::kernel, Kind::span, {"cqn", "ci", "solicited"}};
+/// WRs of a kernel consumer's queue pair between their post and the poll that gives their place back.
+inline constexpr Point sq_occupancy{"kernel.sq_occupancy", Category::kernel, Kind::level, {"wrs"}};
+inline constexpr Point rq_occupancy{"kernel.rq_occupancy", Category::kernel, Kind::level, {"wrs"}};
 inline constexpr Point registration{"kernel.registration", Category::kernel, Kind::instant, {"step"}};
 
 }  // namespace kernel::trace_points

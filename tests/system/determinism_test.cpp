@@ -12,9 +12,24 @@
 namespace sys::test {
 namespace {
 
+/// Counts records.
+struct CountingSink final : sim::trace::Sink {
+  explicit CountingSink(std::size_t& n) : records(n) {}
+  using Sink::on;
+  void on(const sim::trace::Span&) override { ++records; }
+  void on(const sim::trace::Level&) override { ++records; }
+  void close(sim::Picos) override {}
+  std::size_t& records;
+};
+
 // Everything that a run makes visible, as text.
-std::string fingerprint(const ScenarioConfig& s, sim::EngineMode mode, bool reverse) {
+std::string fingerprint(const ScenarioConfig& s, sim::EngineMode mode, bool reverse, bool traced) {
+  std::size_t records = 0;
   Simulation run(s, mode, reverse);
+  if (traced) {
+    run.context.tracer.add_sink(std::make_unique<CountingSink>(records));
+    run.context.tracer.open({});
+  }
   run.run();
   std::string out;
   for (const sim::Journey& j : run.journeys.all) {
@@ -24,16 +39,17 @@ std::string fingerprint(const ScenarioConfig& s, sim::EngineMode mode, bool reve
   }
   for (const auto& [path, c] : run.context.stats.counters()) out += path + " " + std::to_string(c.value) + "\n";
   for (const auto& [path, b] : run.context.stats.busy_times()) out += path + " " + std::to_string(b.busy.n) + "\n";
+  if (traced && records < run.journeys.all.size()) out += "too few records\n";
   return out;
 }
 
 // SystemC has one kernel per process, so each variant runs in a child that writes its fingerprint to a pipe.
-std::string in_child(const ScenarioConfig& s, sim::EngineMode mode, bool reverse) {
+std::string in_child(const ScenarioConfig& s, sim::EngineMode mode, bool reverse, bool traced = false) {
   int fd[2];
   if (pipe(fd) != 0) throw std::runtime_error("pipe");
   const pid_t child = fork();
   if (child == 0) {
-    const std::string text = fingerprint(s, mode, reverse);
+    const std::string text = fingerprint(s, mode, reverse, traced);
     for (std::size_t done = 0; done < text.size();) {
       const ssize_t n = write(fd[1], text.data() + done, text.size() - done);
       if (n <= 0) _exit(1);
@@ -70,6 +86,13 @@ TEST(Determinism, TwoRunsAreEqual) {
   const std::string a = in_child(s, sim::EngineMode::run_ahead, false);
   EXPECT_GT(a.size(), 10'000u);
   EXPECT_EQ(a, in_child(s, sim::EngineMode::run_ahead, false));
+}
+
+TEST(Determinism, TracingChangesNothing) {
+  auto s = mixed();
+  s.workloads.push_back(s.workloads[2]);
+  s.workloads[3].consumer = ConsumerKind::kernel;
+  EXPECT_EQ(in_child(s, sim::EngineMode::run_ahead, false), in_child(s, sim::EngineMode::run_ahead, false, true));
 }
 
 TEST(Determinism, RunAheadEqualsTick) {

@@ -2,8 +2,10 @@
 // Completion channels, CQs, and completion and asynchronous events (S-CE-12, S-CE-30, S-AE-1).
 #include <cerrno>
 
+#include "cpu/call_span.h"
 #include "verbs_frontend/libibverbs/command.h"
 #include "verbs_frontend/libibverbs/provider.h"
+#include "verbs_frontend/trace_points.h"
 
 using verbs::context_of;
 using verbs::ops_of;
@@ -11,6 +13,8 @@ using verbs::ops_of;
 namespace {
 
 verbs::AckWaiters& waiters_of(ibv_cq* cq) { return reinterpret_cast<verbs::CqBase*>(cq)->ack_waiters; }
+
+unsigned errno_of(long result) { return result < 0 ? static_cast<unsigned>(-result) : 0; }
 
 int error_return(int error) {
   errno = error;
@@ -22,19 +26,23 @@ int error_return(int error) {
 extern "C" {
 
 struct ibv_comp_channel* ibv_create_comp_channel(struct ibv_context* context) {
+  cpu::CallSpan call(cpu::current(), verbs::points::create_comp_channel);
   verbs::Command c(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL);
   auto& req = c.add<ib_uverbs_create_comp_channel>();
   const auto& resp = c.expect<ib_uverbs_create_comp_channel_resp>();
   req.response = c.response_address();
-  if (c.issue(*context_of(context).syscalls, context->cmd_fd) != 0) return nullptr;
-  return new ibv_comp_channel{context, static_cast<int>(resp.fd), 0};
+  const int e = c.issue(*context_of(context).syscalls, context->cmd_fd);
+  call.end(0, resp.fd, e);
+  return e == 0 ? new ibv_comp_channel{context, static_cast<int>(resp.fd), 0} : nullptr;
 }
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel* channel) {
-  if (channel->refcnt != 0) return EBUSY;
-  context_of(channel->context).syscalls->close(channel->fd);
-  delete channel;
-  return 0;
+  cpu::CallSpan call(cpu::current(), verbs::points::destroy_comp_channel);
+  const int e = channel->refcnt != 0 ? EBUSY : 0;
+  if (e == 0) context_of(channel->context).syscalls->close(channel->fd);
+  call.end(0, static_cast<unsigned>(channel->fd), e);
+  if (e == 0) delete channel;
+  return e;
 }
 
 struct ibv_cq* ibv_create_cq(struct ibv_context* context, int cqe, void* cq_context, struct ibv_comp_channel* channel,
@@ -60,8 +68,10 @@ int ibv_destroy_cq(struct ibv_cq* cq) {
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel* channel, struct ibv_cq** cq, void** cq_context) {
+  cpu::CallSpan call(cpu::current(), verbs::points::get_cq_event);
   ib_uverbs_comp_event_desc event{};
   const long n = context_of(channel->context).syscalls->read(channel->fd, &event, sizeof event);
+  call.end(0, static_cast<unsigned>(channel->fd), errno_of(n));
   if (n < 0) return error_return(static_cast<int>(-n));
   if (n != sizeof event) return -1;
   *cq = reinterpret_cast<ibv_cq*>(event.cq_handle);
@@ -71,13 +81,17 @@ int ibv_get_cq_event(struct ibv_comp_channel* channel, struct ibv_cq** cq, void*
 }
 
 void ibv_ack_cq_events(struct ibv_cq* cq, unsigned int nevents) {
+  cpu::Thread& t = cpu::current();
+  t.trace().instant(verbs::points::ack_cq_events, t.cause(), t.now(), nevents);
   cq->comp_events_completed += nevents;
   verbs::wake_ack_waiters(waiters_of(cq));
 }
 
 int ibv_get_async_event(struct ibv_context* context, struct ibv_async_event* event) {
+  cpu::CallSpan call(cpu::current(), verbs::points::get_async_event);
   ib_uverbs_async_event_desc desc{};
   const long n = context_of(context).syscalls->read(context->async_fd, &desc, sizeof desc);
+  call.end(0, desc.event_type, errno_of(n));
   if (n < 0) return error_return(static_cast<int>(-n));
   if (n != sizeof desc) return -1;
   event->event_type = static_cast<ibv_event_type>(desc.event_type);
@@ -109,6 +123,8 @@ int ibv_get_async_event(struct ibv_context* context, struct ibv_async_event* eve
 }
 
 void ibv_ack_async_event(struct ibv_async_event* event) {
+  cpu::Thread& t = cpu::current();
+  t.trace().instant(verbs::points::ack_async_event, t.cause(), t.now(), static_cast<unsigned>(event->event_type));
   switch (event->event_type) {
     case IBV_EVENT_CQ_ERR:
       ++event->element.cq->async_events_completed;

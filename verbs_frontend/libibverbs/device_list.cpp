@@ -11,11 +11,13 @@
 #include <memory>
 #include <span>
 
+#include "cpu/call_span.h"
 #include "hca/prm.h"
 #include "verbs_frontend/libibverbs/provider.h"
 #include "verbs_frontend/libibverbs/sysfs.h"
 #include "verbs_frontend/mlx5/provider.h"
 #include "verbs_frontend/process_state.h"
+#include "verbs_frontend/trace_points.h"
 
 namespace verbs {
 namespace {
@@ -54,6 +56,20 @@ std::shared_ptr<Device> discover(kernel::Syscalls& k, const std::string& uverbs)
   put(d->dev.dev_path, node);
   put(d->dev.ibdev_path, ib);
   return d;
+}
+
+ibv_context* open(Device& d) {
+  kernel::Syscalls& k = *process().syscalls;
+  const int fd = k.open("/dev/infiniband/" + d.uverbs, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return fail(-fd);
+  Context* c = d.provider->alloc_context(d, k, fd);
+  if (c == nullptr) {
+    const int error = errno;
+    k.close(fd);
+    return fail(error);
+  }
+  process().contexts.push_back(&c->vctx.context);
+  return &c->vctx.context;
 }
 
 }  // namespace
@@ -114,21 +130,14 @@ __be64 ibv_get_device_guid(struct ibv_device* device) {
 }
 
 struct ibv_context* ibv_open_device(struct ibv_device* device) {
-  auto& d = *reinterpret_cast<verbs::Device*>(device);
-  kernel::Syscalls& k = *process().syscalls;
-  const int fd = k.open("/dev/infiniband/" + d.uverbs, O_RDWR | O_CLOEXEC);
-  if (fd < 0) return verbs::fail(-fd);
-  verbs::Context* c = d.provider->alloc_context(d, k, fd);
-  if (c == nullptr) {
-    const int error = errno;
-    k.close(fd);
-    return verbs::fail(error);
-  }
-  process().contexts.push_back(&c->vctx.context);
-  return &c->vctx.context;
+  cpu::CallSpan call(cpu::current(), verbs::points::open_device);
+  ibv_context* const context = verbs::open(*reinterpret_cast<verbs::Device*>(device));
+  call.end(0, context != nullptr ? 0 : errno);
+  return context;
 }
 
 int ibv_close_device(struct ibv_context* context) {
+  cpu::CallSpan call(cpu::current(), verbs::points::close_device);
   verbs::Context& c = verbs::context_of(context);
   kernel::Syscalls& k = *c.syscalls;
   const int async_fd = context->async_fd, cmd_fd = context->cmd_fd;
@@ -138,6 +147,7 @@ int ibv_close_device(struct ibv_context* context) {
   delete priv;
   if (async_fd >= 0) k.close(async_fd);
   k.close(cmd_fd);
+  call.end(0, 0);
   return 0;
 }
 

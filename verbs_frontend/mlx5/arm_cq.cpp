@@ -3,6 +3,7 @@
 // sequence number grows with each event consumed, not with each arm.
 #include "verbs_frontend/mlx5/mlx5.h"
 #include "verbs_frontend/mlx5/verbs.h"
+#include "verbs_frontend/trace_points.h"
 
 namespace verbs::mlx5 {
 
@@ -10,6 +11,7 @@ int arm_cq(ibv_cq* ibcq, int solicited_only) {
   Machine m;
   Cq& cq = cq_of(ibcq);
   forget_empty_polls(cq);
+  cpu::CallSpan call(m.thread(), points::req_notify_cq);
   m.compute(m.config().arm_call);
   const std::uint32_t sn = cq.arm_sn & 3, ci = cq.cons_index & 0xffffff;
   const std::uint32_t cmd = solicited_only != 0 ? hca::prm::kArmCmdSolicited : hca::prm::kArmCmdAny;
@@ -20,6 +22,7 @@ int arm_cq(ibv_cq* ibcq, int solicited_only) {
   m.barrier(cpu::Barrier::mmio_flush_writes);
   // The load pushes the doorbell to the device, and its answer pushes every CQE before it to memory.
   if (m.config().arm_read_back) m.thread().mmio_load64(mlx5_of(ibcq->context).cq_doorbell());
+  call.end(0, cq.cqn, cq.cons_index, solicited_only != 0);
   return 0;
 }
 

@@ -15,8 +15,10 @@
 #include "verbs_frontend/mlx5/mlx5.h"
 #include "verbs_frontend/mlx5/provider.h"
 #include "verbs_frontend/mlx5/srq.h"
+#include "verbs_frontend/mlx5/traced_call.h"
 #include "verbs_frontend/mlx5/verbs.h"
 #include "verbs_frontend/mlx5/xrc.h"
+#include "verbs_frontend/trace_points.h"
 
 namespace verbs::mlx5 {
 namespace {
@@ -118,31 +120,31 @@ void close_context(ibv_context* context) {
 const ProviderOps& provider_ops() {
   static const ProviderOps ops = [] {
     ProviderOps o = kDummyOps;
-    o.query_device = query_device;
-    o.query_port = query_port;
-    o.alloc_pd = alloc_pd;
-    o.dealloc_pd = dealloc_pd;
-    o.reg_mr = reg_mr;
-    o.rereg_mr = rereg_mr;
-    o.dereg_mr = dereg_mr;
-    o.create_cq = create_cq;
-    o.create_cq_ex = create_cq_ex;
-    o.resize_cq = resize_cq;
-    o.destroy_cq = destroy_cq;
+    o.query_device = traced<points::query_device, query_device>;
+    o.query_port = traced<points::query_port, query_port>;
+    o.alloc_pd = traced<points::alloc_pd, alloc_pd>;
+    o.dealloc_pd = traced<points::dealloc_pd, dealloc_pd>;
+    o.reg_mr = traced<points::reg_mr, reg_mr>;
+    o.rereg_mr = traced<points::rereg_mr, rereg_mr>;
+    o.dereg_mr = traced<points::dereg_mr, dereg_mr>;
+    o.create_cq = traced<points::create_cq, create_cq>;
+    o.create_cq_ex = traced<points::create_cq, create_cq_ex>;
+    o.resize_cq = traced<points::resize_cq, resize_cq>;
+    o.destroy_cq = traced<points::destroy_cq, destroy_cq>;
     o.cq_event = cq_event;
-    o.create_qp = create_qp;
-    o.create_qp_ex = create_qp_ex;
+    o.create_qp = traced<points::create_qp, create_qp>;
+    o.create_qp_ex = traced<points::create_qp, create_qp_ex>;
     o.modify_qp = modify_qp;
-    o.query_qp = query_qp;
-    o.destroy_qp = destroy_qp;
-    o.create_srq = create_srq;
-    o.modify_srq = modify_srq;
-    o.query_srq = query_srq;
-    o.destroy_srq = destroy_srq;
-    o.create_ah = create_ah;
-    o.attach_mcast = cmd_attach_mcast;
-    o.detach_mcast = cmd_detach_mcast;
-    o.destroy_ah = destroy_ah;
+    o.query_qp = traced<points::query_qp, query_qp>;
+    o.destroy_qp = traced<points::destroy_qp, destroy_qp>;
+    o.create_srq = traced<points::create_srq, create_srq>;
+    o.modify_srq = traced<points::modify_srq, modify_srq>;
+    o.query_srq = traced<points::query_srq, query_srq>;
+    o.destroy_srq = traced<points::destroy_srq, destroy_srq>;
+    o.create_ah = traced<points::create_ah, create_ah>;
+    o.attach_mcast = traced<points::attach_mcast, cmd_attach_mcast>;
+    o.detach_mcast = traced<points::detach_mcast, cmd_detach_mcast>;
+    o.destroy_ah = traced<points::destroy_ah, destroy_ah>;
     o.close = close_context;
     return o;
   }();
@@ -154,24 +156,24 @@ void install_inline_ops(verbs_context& v) {
   v.context.ops.post_recv = post_recv;
   v.context.ops.poll_cq = poll_cq;
   v.context.ops.req_notify_cq = arm_cq;
-  v.context.ops.alloc_mw = alloc_mw;
+  v.context.ops.alloc_mw = traced<points::alloc_mw, alloc_mw>;
   v.context.ops.bind_mw = bind_mw;
-  v.context.ops.dealloc_mw = dealloc_mw;
-  v.alloc_null_mr = alloc_null_mr;
-  v.modify_cq = modify_cq;
+  v.context.ops.dealloc_mw = traced<points::dealloc_mw, dealloc_mw>;
+  v.alloc_null_mr = traced<points::reg_mr, alloc_null_mr>;
+  v.modify_cq = traced<points::modify_cq, modify_cq>;
   v.query_port = query_port_inline;
-  v.query_device_ex = query_device_ex;
+  v.query_device_ex = traced<points::query_device, query_device_ex>;
   v.create_cq_ex = create_cq_ex_checked;
-  v.create_qp_ex = create_qp_ex;
+  v.create_qp_ex = traced<points::create_qp, create_qp_ex>;
   v.context.ops.post_srq_recv = post_srq_recv;
-  v.create_srq_ex = create_srq_ex;
+  v.create_srq_ex = traced<points::create_srq, create_srq_ex>;
   v.get_srq_num = get_srq_num;
-  v.open_xrcd = open_xrcd;
-  v.close_xrcd = close_xrcd;
-  v.open_qp = open_qp;
-  v.alloc_td = alloc_td;
-  v.dealloc_td = dealloc_td;
-  v.alloc_parent_domain = alloc_parent_domain;
+  v.open_xrcd = traced<points::open_xrcd, open_xrcd>;
+  v.close_xrcd = traced<points::close_xrcd, close_xrcd>;
+  v.open_qp = traced<points::open_qp, open_qp>;
+  v.alloc_td = traced<points::alloc_td, alloc_td>;
+  v.dealloc_td = traced<points::dealloc_td, dealloc_td>;
+  v.alloc_parent_domain = traced<points::alloc_parent_domain, alloc_parent_domain>;
 }
 
 int get_context(Mlx5Context& c, const Environment& e) {

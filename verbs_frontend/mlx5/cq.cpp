@@ -187,6 +187,7 @@ void clean_cq(Machine& m, Cq& cq, std::uint32_t user_index, Srq* srq) {
   };
   std::uint32_t producer = cq.cons_index;
   while (producer - cq.cons_index < cq.entries && valid(producer)) ++producer;
+  const sim::Picos seen = m.state().context->now();
   std::uint32_t removed = 0;
   for (std::uint32_t n = producer; n-- != cq.cons_index;) {
     mlx5_cqe64 cqe;
@@ -207,6 +208,7 @@ void clean_cq(Machine& m, Cq& cq, std::uint32_t user_index, Srq* srq) {
   }
   if (removed != 0) {
     cq.cons_index += removed;
+    cq.tags->occupancy.add(seen, -std::int64_t{removed});
     m.barrier(cpu::Barrier::udma_to_device);
     m.store(cq.dbr + kCiWord, be32(cq.cons_index & 0xffffff));
   }

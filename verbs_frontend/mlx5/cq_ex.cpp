@@ -33,6 +33,7 @@ int start_poll(ibv_cq_ex* q, ibv_poll_cq_attr* attr) {
   Machine m = machine_for(q->context);
   Cq& cq = self(q);
   const sim::Picos entry = m.now();
+  begin_poll(cq, entry);
   m.compute(m.config().poll_call);
   m.lock(cq.lock);
   const int r = take(m, cq, entry);
@@ -44,6 +45,7 @@ int start_poll(ibv_cq_ex* q, ibv_poll_cq_attr* attr) {
   } else {
     forget_empty_polls(cq);
   }
+  if (r != 0) trace_poll(m, cq);
   return r;
 }
 
@@ -61,6 +63,7 @@ void end_poll(ibv_cq_ex* q) {
   Cq& cq = self(q);
   store_consumer_index(m, cq);
   m.unlock(cq.lock);
+  trace_poll(m, cq);
 }
 
 ibv_wc_opcode read_opcode(ibv_cq_ex* q) {

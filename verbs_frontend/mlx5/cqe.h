@@ -35,6 +35,10 @@ inline bool is_receive(const mlx5_cqe64& cqe) {
 /// Takes the next CQE, if there is one: consumer index, barrier, copy of the CQE, WR look-up, reclaim of its slots.
 /// `entry` is the time at which the poll call began and tells a loop of empty polls (see poll_cq.cpp).
 Seen take_completion(Machine& m, Cq& cq, sim::Picos entry, Completion& out);
+/// A poll begins at `entry`.
+inline void begin_poll(Cq& cq, sim::Picos entry) { cq.polled = {entry}; }
+/// Records the poll that returns now as a span, unless it found nothing.
+void trace_poll(Machine& m, const Cq& cq);
 /// Ends the journeys that the poll delivered, at the time it returns.
 void settle_journeys(Machine& m, Cq& cq);
 void store_consumer_index(Machine& m, Cq& cq);

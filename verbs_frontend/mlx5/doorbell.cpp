@@ -23,9 +23,9 @@ void ring_send_doorbell(Machine& m, Qp& qp, std::uint32_t nreq, bool inlined, st
   WorkQueue& sq = qp.sq;
   BfReg& bf = *qp.bf;
   sq.head += nreq;
-  const sim::MsgId first = qp.new_msgs.empty() ? 0 : qp.new_msgs.front();
+  sq.trace_occupancy(m.now());
   const sim::trace::Cause before = m.thread().cause();
-  m.thread().set_cause({first, 0});
+  m.thread().set_cause({first_new(qp), before.parent});
 
   m.barrier(cpu::Barrier::udma_to_device);
   m.store(qp.dbr + kSendWord, be32(sq.cur_post & 0xffff));

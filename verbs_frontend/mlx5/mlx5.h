@@ -13,9 +13,11 @@
 #include <memory>
 #include <vector>
 
+#include "cpu/call_span.h"
 #include "cpu/thread.h"
 #include "hca/prm.h"
 #include "sim/journey.h"
+#include "sim/trace/gauge.h"
 #include "sim/wqe_tags.h"
 #include "verbs_frontend/libibverbs/provider.h"
 #include "verbs_frontend/mlx5/machine.h"
@@ -164,6 +166,13 @@ struct Cq {
   sim::Tags* tags = nullptr;
   std::vector<sim::MsgId> delivered;  ///< journeys that end when the poll under way returns
 
+  /// The poll under way, for its span.
+  struct Polled {
+    sim::Picos start{0};  ///< its entry; of one that ends a loop of skipped polls, the entry of the last
+    std::uint32_t count = 0, failed = 0;
+    sim::MsgId msg = 0;  ///< the first that it is about
+  } polled;
+
   mlx5_cqe64 cqe{};  ///< ibv_cq_ex: the CQE under inspection
   Qp* cqe_qp = nullptr;
   std::uint8_t umr_opcode = 0;  ///< WC opcode when the CQE's is UMR or NOP
@@ -196,12 +205,15 @@ struct WorkQueue {
     std::uint8_t opcode;  ///< enum ibv_wr_opcode
   };
   std::vector<WrInfo> wrs;  ///< SQ: by WR number (head, tail), a power of two of them
+  sim::trace::Gauge occupancy;
   Lock lock;
 
   std::byte* slot(std::uint32_t i) const { return buf + (static_cast<std::size_t>(i) << wqe_shift); }
   std::byte* end() const { return slot(wqe_cnt); }
   std::uint32_t index(std::uint32_t counter) const { return counter & (wqe_cnt - 1); }
   WrInfo& wr(std::uint32_t number) { return wrs[number & (wrs.size() - 1)]; }
+  /// Records how many WRs lie between head and tail, which have changed.
+  void trace_occupancy(sim::Picos t) { occupancy.set(t, head - tail); }
 };
 
 /// Sizes of a QP's rings and the capabilities that go back to the program.
@@ -245,6 +257,7 @@ struct Qp {
     std::uint32_t bytes = 0;
     int error = 0;
     sim::Picos entry{0};
+    cpu::CallSpan call;
   } batch;
   std::vector<sim::MsgId> new_msgs;  ///< accepted in the call under way
 
@@ -264,6 +277,8 @@ int arm_cq(ibv_cq* cq, int solicited_only);
 bool overflow(Machine& m, const WorkQueue& wq, std::uint32_t nreq, ibv_cq* cq);
 /// Publishes the WQEs and rings the doorbell (S-BAR-2, S-BF-3). `ctrl` is the control segment whose first bytes go out.
 void ring_send_doorbell(Machine& m, Qp& qp, std::uint32_t nreq, bool inlined, std::uint32_t ds, const std::byte* ctrl);
+/// The first message of the call under way, 0 if none was accepted yet.
+inline sim::MsgId first_new(const Qp& qp) { return qp.new_msgs.empty() ? 0 : qp.new_msgs.front(); }
 /// Starts a journey for WR `number`, whose WQE and wr_id are at sq.cur_post, and publishes its id for the HCA.
 void begin_journey(Machine& m, Qp& qp, std::uint32_t number, sim::Picos entry, ibv_wr_opcode opcode,
                    std::uint32_t bytes);

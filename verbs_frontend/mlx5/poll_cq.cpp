@@ -7,6 +7,7 @@
 
 #include "cpu/core.h"
 #include "verbs_frontend/mlx5/srq.h"
+#include "verbs_frontend/trace_points.h"
 
 namespace verbs::mlx5 {
 namespace {
@@ -31,8 +32,9 @@ bool look(Machine& m, Cq& cq, sim::Picos entry) {
   } else {
     const sim::Picos period = in_loop ? t.now() - cq.last_sample : sim::Picos{-1};
     if (in_loop && period == cq.period && t.core().config().poll_mode == cpu::PollMode::fast_forward) {
-      const sim::Picos before = t.now() - t.stolen();
+      const sim::Picos since = t.now(), before = since - t.stolen();
       t.wait_for_write(op_own, 1, period);
+      cq.polled.start += t.now() - since;
       const auto skipped = static_cast<std::uint64_t>((t.now() - t.stolen() - before) / period);
       cq.empty_polls->add(skipped);
       t.core().store_buffer().count_skipped(skipped);  // each would have stored the consumer index again
@@ -62,6 +64,10 @@ void fail(Machine& m, sim::MsgId id, ibv_wc_status status) {
   m.state().context->journeys.fail(id, static_cast<std::uint8_t>(status), m.now());
 }
 
+void note(Cq& cq, sim::MsgId id) {
+  if (cq.polled.msg == 0) cq.polled.msg = id;
+}
+
 /// Frees the slots up to and including WQE `idx` (S-PS-40) and ends the journeys that end at this side.
 void reclaim(Machine& m, Cq& cq, Qp& qp, std::uint32_t idx, ibv_wc_status status) {
   WorkQueue& sq = qp.sq;
@@ -75,7 +81,9 @@ void reclaim(Machine& m, Cq& cq, Qp& qp, std::uint32_t idx, ibv_wc_status status
       else if (!receiver_ends) cq.delivered.push_back(wr.msg);
     }
   }
+  note(cq, sq.wr(new_tail - 1).msg);
   sq.tail = new_tail;
+  sq.trace_occupancy(m.now());
 }
 
 void requester(Machine& m, Cq& cq, Completion& c, std::byte* slot) {
@@ -102,6 +110,7 @@ void requester(Machine& m, Cq& cq, Completion& c, std::byte* slot) {
 /// A message arrived: its journey ends when the poll returns.
 void settle_receive(Machine& m, Cq& cq, const Completion& c, std::uint32_t counter) {
   const sim::MsgId id = cq.tags->find(counter);
+  note(cq, id);
   if (c.status == IBV_WC_SUCCESS) cq.delivered.push_back(id);
   else fail(m, id, c.status);
 }
@@ -118,6 +127,7 @@ void responder(Machine& m, Cq& cq, Completion& c, std::byte* cqe64, std::uint32_
     c.scatter_failed = c.status != IBV_WC_SUCCESS;
   }
   ++qp.rq.tail;
+  qp.rq.trace_occupancy(m.now());
   settle_receive(m, cq, c, counter);
 }
 
@@ -298,10 +308,14 @@ Seen take_completion(Machine& m, Cq& cq, sim::Picos entry, Completion& out) {
   const std::uint32_t counter = cq.cons_index;
   std::byte* cqe64 = cqe64_of(cq);
   ++cq.cons_index;
+  cq.tags->occupancy.add(m.state().context->now(), -1);  // the device's clock: it counts them up
   m.barrier(cpu::Barrier::udma_from_device);
   m.load_bytes(cqe64, &out.cqe, sizeof out.cqe);
   m.compute(m.config().poll_cqe);
-  return resolve(m, cq, out, slot, counter);
+  const Seen seen = resolve(m, cq, out, slot, counter);
+  if (seen == Seen::found) ++cq.polled.count;
+  if (seen == Seen::error || (seen == Seen::found && out.status != IBV_WC_SUCCESS)) ++cq.polled.failed;
+  return seen;
 }
 
 void store_consumer_index(Machine& m, Cq& cq) { m.store(cq.dbr + kCiWord, be32(cq.cons_index & 0xffffff)); }
@@ -311,10 +325,18 @@ void settle_journeys(Machine& m, Cq& cq) {
   cq.delivered.clear();
 }
 
+void trace_poll(Machine& m, const Cq& cq) {
+  const Cq::Polled& p = cq.polled;
+  if (p.count == 0 && p.failed == 0) return;
+  m.thread().trace().span(points::poll_cq, {p.msg, m.thread().cause().parent}, p.start, p.start, m.now(), cq.cqn,
+                          p.count, cq.cons_index, p.failed);
+}
+
 int poll_cq(ibv_cq* ibcq, int n, ibv_wc* wc) {
   Machine m = machine_for(ibcq->context);
   Cq& cq = cq_of(ibcq);
   const sim::Picos entry = m.now();
+  begin_poll(cq, entry);
   m.compute(m.config().poll_call);
   m.lock(cq.lock);
   int polled = 0;
@@ -336,6 +358,7 @@ int poll_cq(ibv_cq* ibcq, int n, ibv_wc* wc) {
   } else {
     forget_empty_polls(cq);
   }
+  trace_poll(m, cq);
   return seen == Seen::error ? -2 : polled;
 }
 

@@ -5,6 +5,7 @@
 
 #include "verbs_frontend/mlx5/signature.h"
 #include "verbs_frontend/mlx5/wqe.h"
+#include "verbs_frontend/trace_points.h"
 
 namespace verbs::mlx5 {
 namespace {
@@ -37,6 +38,7 @@ int post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   Machine m = machine_for(ibqp->context);
   Qp& qp = qp_of(ibqp);
   WorkQueue& rq = qp.rq;
+  cpu::CallSpan call(m.thread(), points::post_recv);
   m.compute(m.config().post_recv_call);
   m.lock(rq.lock);
   std::uint32_t nreq = 0;
@@ -57,10 +59,12 @@ int post_recv(ibv_qp* ibqp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   }
   if (nreq != 0) {
     rq.head += nreq;
+    rq.trace_occupancy(m.now());
     m.barrier(cpu::Barrier::udma_to_device);
     m.store(qp.dbr + kRecvWord, be32(rq.head & 0xffff));
   }
   m.unlock(rq.lock);
+  call.end(0, ibqp->qp_num, nreq, error);
   return error;
 }
 

@@ -8,6 +8,7 @@
 
 #include "verbs_frontend/mlx5/ah.h"
 #include "verbs_frontend/mlx5/signature.h"
+#include "verbs_frontend/trace_points.h"
 
 namespace verbs::mlx5 {
 
@@ -200,6 +201,7 @@ int post_send(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
   Qp& qp = qp_of(ibqp);
   WorkQueue& sq = qp.sq;
   const sim::Picos entry = m.now();
+  cpu::CallSpan call(m.thread(), points::post_send);
   m.compute(m.config().post_send_call);
   m.lock(sq.lock);
   Post p{m, qp};
@@ -221,8 +223,10 @@ int post_send(ibv_qp* ibqp, ibv_send_wr* wr, ibv_send_wr** bad) {
     begin_journey(m, qp, sq.head + nreq, entry, wr->opcode, p.bytes);
     sq.cur_post += (p.ds + 3) / 4;
   }
+  const sim::MsgId first = first_new(qp);
   if (nreq != 0) ring_send_doorbell(m, qp, nreq, p.inlined, p.ds, p.ctrl);
   m.unlock(sq.lock);
+  call.end(first, ibqp->qp_num, nreq, error);
   return error;
 }
 

@@ -6,6 +6,7 @@
 
 #include "verbs_frontend/mlx5/srq.h"
 #include "verbs_frontend/mlx5/wqe.h"
+#include "verbs_frontend/trace_points.h"
 
 namespace verbs::mlx5 {
 namespace {
@@ -23,6 +24,7 @@ void set_next(Machine& m, Srq& srq, std::uint32_t index, std::uint32_t next) {
 int post_srq_recv(ibv_srq* ibsrq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   Machine m = machine_for(ibsrq->context);
   Srq& srq = srq_of(ibsrq);
+  cpu::CallSpan call(m.thread(), points::post_srq_recv);
   m.compute(m.config().post_recv_call);
   m.lock(srq.lock);
   std::uint16_t nreq = 0;
@@ -47,10 +49,12 @@ int post_srq_recv(ibv_srq* ibsrq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   }
   if (nreq != 0) {
     srq.counter = static_cast<std::uint16_t>(srq.counter + nreq);
+    srq.occupancy.add(m.now(), nreq);
     m.barrier(cpu::Barrier::udma_to_device);
     m.store(srq.dbr, be32(srq.counter));
   }
   m.unlock(srq.lock);
+  call.end(0, srq.srqn, nreq, error);
   return error;
 }
 
@@ -58,6 +62,7 @@ void free_srq_wqe(Machine& m, Srq& srq, std::uint32_t index) {
   m.lock(srq.lock);
   set_next(m, srq, srq.tail, index);
   srq.tail = index;
+  srq.occupancy.add(m.now(), -1);
   m.unlock(srq.lock);
 }
 
@@ -68,6 +73,7 @@ void exchange_srq_wqe(Machine& m, Srq& srq, std::uint32_t index) {
   srq.spare_tail = index;
   set_next(m, srq, srq.tail, srq.spare_head);
   srq.tail = srq.spare_head;
+  srq.occupancy.add(m.now(), -1);
   srq.spare_head = next_of(m, srq, srq.tail);
   m.unlock(srq.lock);
 }

@@ -11,6 +11,7 @@
 #include "verbs_frontend/mlx5/srq.h"
 #include "verbs_frontend/mlx5/verbs.h"
 #include "verbs_frontend/mlx5/xrc.h"
+#include "verbs_frontend/trace_points.h"
 
 namespace verbs::mlx5 {
 namespace {
@@ -71,7 +72,16 @@ void reset_indices(Qp& qp) {
   for (WorkQueue* wq : {&qp.sq, &qp.rq}) {
     wq->head = wq->tail = wq->cur_post = 0;
     wq->state_max_gs = -1;
+    wq->trace_occupancy(cpu::current().now());
   }
+}
+
+void open_gauges(const ProcessState& s, Qp& qp) {
+  if (!s.context->tracer.on(sim::trace::Category::verbs)) return;
+  const std::string lane = "host" + std::to_string(s.host) + ".verbs.qp" + std::to_string(qp.qp().qp_num);
+  const sim::Picos now = cpu::current().now();
+  if (qp.sq.wqe_cnt != 0) qp.sq.occupancy.open(*s.context, points::sq_occupancy, s.host, lane + ".sq", now);
+  if (qp.rq.wqe_cnt != 0) qp.rq.occupancy.open(*s.context, points::rq_occupancy, s.host, lane + ".rq", now);
 }
 
 void release(Mlx5Context& c, Qp& qp) {
@@ -189,6 +199,7 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& a, bool extended) {
   qp->tags->clear();
   qp->tags->reserve(qp->sq.wqe_cnt);
   qp->new_msgs.reserve(64);
+  open_gauges(s, *qp);
   if (extended) {
     qp->base.extended = true;
     set_builders(*qp, ops);
@@ -235,15 +246,9 @@ void clean_cqs(Machine& m, Qp& qp) {
   if (q.send_cq != nullptr && q.send_cq != q.recv_cq) clean_cq(m, cq_of(q.send_cq), qp.user_index, nullptr);
 }
 
-}  // namespace
-
-int modify_qp(ibv_qp* ibqp, ibv_qp_attr* attr, int mask) {
-  Machine m = machine_for(ibqp->context);
-  Qp& qp = qp_of(ibqp);
-  m.compute(m.config().control_call);
-  if (const int e = cmd_modify_qp(ibqp, *attr, mask)) return e;
-  if (!(mask & IBV_QP_STATE) || ibqp->qp_type == IBV_QPT_XRC_RECV) return 0;
-  switch (attr->qp_state) {
+/// What user space does when its QP has reached `state`.
+void follow(Machine& m, Qp& qp, ibv_qp_state state) {
+  switch (state) {
     case IBV_QPS_RESET:
       clean_cqs(m, qp);
       reset_indices(qp);
@@ -260,7 +265,21 @@ int modify_qp(ibv_qp* ibqp, ibv_qp_attr* attr, int mask) {
     default:
       break;
   }
-  return 0;
+}
+
+constexpr unsigned kNoState = 255;  // in the trace: the call leaves the state alone
+
+}  // namespace
+
+int modify_qp(ibv_qp* ibqp, ibv_qp_attr* attr, int mask) {
+  Machine m = machine_for(ibqp->context);
+  cpu::CallSpan call(m.thread(), points::modify_qp);
+  m.compute(m.config().control_call);
+  const int e = cmd_modify_qp(ibqp, *attr, mask);
+  const bool moves = (mask & IBV_QP_STATE) != 0;
+  if (e == 0 && moves && ibqp->qp_type != IBV_QPT_XRC_RECV) follow(m, qp_of(ibqp), attr->qp_state);
+  call.end(0, ibqp->qp_num, e, moves ? static_cast<unsigned>(attr->qp_state) : kNoState);
+  return e;
 }
 
 int query_qp(ibv_qp* ibqp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {
@@ -282,6 +301,7 @@ int destroy_qp(ibv_qp* ibqp) {
   if (const int e = cmd_destroy_qp(ibqp)) return e;
   if (ibqp->qp_type != IBV_QPT_XRC_RECV) {
     clean_cqs(m, qp);
+    reset_indices(qp);
     if (c.cqe_version == 0) c.by_number.erase(qp.user_index);
     else c.give_user_index(qp.user_index);
     qp.tags->clear();

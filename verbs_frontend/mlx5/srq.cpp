@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "verbs_frontend/libibverbs/command.h"
+#include "verbs_frontend/trace_points.h"
 
 namespace verbs::mlx5 {
 namespace {
@@ -88,6 +89,12 @@ int command(Srq& srq, ibv_pd* pd) {
                                         });
 }
 
+void open_gauge(const ProcessState& s, Srq& srq) {
+  if (!s.context->tracer.on(sim::trace::Category::verbs)) return;
+  const std::string lane = "host" + std::to_string(s.host) + ".verbs.srq" + std::to_string(srq.srqn);
+  srq.occupancy.open(*s.context, points::srq_occupancy, s.host, lane, cpu::current().now());
+}
+
 /// The granted sizes go back in `attr`.
 ibv_srq* create(ibv_context* context, ibv_srq_init_attr_ex& a) {
   Mlx5Context& c = mlx5_of(context);
@@ -114,6 +121,7 @@ ibv_srq* create(ibv_context* context, ibv_srq_init_attr_ex& a) {
   enter_domain(a.pd);
   a.attr.max_wr = srq->granted.max_wr;
   a.attr.max_sge = srq->granted.max_sge;
+  open_gauge(process(), *srq);
   return &srq.release()->srq();
 }
 
@@ -168,6 +176,7 @@ int destroy_srq(ibv_srq* ibsrq) {
     c.give_user_index(srq.user_index);
   }
   leave_domain(ibsrq->pd);
+  srq.occupancy.set(m.now(), 0);
   release(c, srq);
   delete &srq;
   return 0;

@@ -22,6 +22,7 @@ struct Srq {
   std::uint16_t counter = 0;  ///< WQEs posted
   ibv_srq_attr granted{};
   std::vector<std::uint64_t> wrid;
+  sim::trace::Gauge occupancy;  ///< WQEs posted and not completed
   Lock lock;
 
   ibv_srq& srq() { return base.srq; }

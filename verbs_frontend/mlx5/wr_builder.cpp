@@ -8,6 +8,7 @@
 #include "verbs_frontend/mlx5/ah.h"
 #include "verbs_frontend/mlx5/signature.h"
 #include "verbs_frontend/mlx5/wqe.h"
+#include "verbs_frontend/trace_points.h"
 
 namespace verbs::mlx5 {
 namespace {
@@ -213,9 +214,10 @@ void start(ibv_qp_ex* q) {
   Machine m = machine_for(q->qp_base.context);
   Qp& qp = self(q);
   const sim::Picos entry = m.now();
+  Qp::Batch& b = qp.batch;
+  b.call = cpu::CallSpan(m.thread(), points::post_send);
   m.compute(m.config().post_send_call);
   m.lock(qp.sq.lock);
-  Qp::Batch& b = qp.batch;
   b.entry = entry;
   b.count = 0;
   b.error = 0;
@@ -238,8 +240,10 @@ int complete(ibv_qp_ex* q) {
   int error = b.error;
   if (qp.sq.state_max_gs < 0) error = EINVAL;
   if (error != 0) roll_back(m, qp);
-  else if (b.count != 0) ring_send_doorbell(m, qp, b.count, b.inline_used, b.ds, b.ctrl);
+  const sim::MsgId first = first_new(qp);
+  if (error == 0 && b.count != 0) ring_send_doorbell(m, qp, b.count, b.inline_used, b.ds, b.ctrl);
   m.unlock(qp.sq.lock);
+  b.call.end(first, qp.qp().qp_num, error == 0 ? b.count : 0, error);
   return error;
 }
 
@@ -248,6 +252,7 @@ void abort(ibv_qp_ex* q) {
   Qp& qp = self(q);
   roll_back(m, qp);
   m.unlock(qp.sq.lock);
+  qp.batch.call.end(0, qp.qp().qp_num, 0, 0);
 }
 
 }  // namespace

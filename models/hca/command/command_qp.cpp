@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "hca/command/command_unit.h"
+#include "hca/trace_points.h"
 
 namespace hca {
 namespace {
@@ -71,6 +72,8 @@ CommandUnit::Status CommandUnit::create_qp(Command& c) {
   }
   qp->generation = ++next_generation_;
   qp->tags = &device_.context.wqe_tags.sq.of(device_.host, qpn);
+  qp->state_track.open(device_.context, points::qp, device_.host, device_.path + ".qp" + std::to_string(qpn) + ".state",
+                       {"RESET", "INIT", "RTR", "RTS", "SQE", "SQD", "ERR"}, device_.context.now());
   qpc_.install(qpn);
   prm::set(c.out.data(), prm::kOutObject, qpn);
   return prm::kCmdOk;

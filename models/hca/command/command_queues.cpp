@@ -6,6 +6,7 @@
 #include "hca/command/command_unit.h"
 #include "hca/completion/arm.h"
 #include "hca/dma/memory_window.h"
+#include "hca/trace_points.h"
 
 namespace hca {
 
@@ -186,6 +187,8 @@ CommandUnit::Status CommandUnit::create_cq(Command& c) {
   }
   cq->tags = &device_.context.wqe_tags.cq.of(device_.host, cqn);
   cq->tags->reserve(1U << log_size);
+  cq->tags->occupancy.open(device_.context, points::cq_unseen, device_.host,
+                           device_.path + ".cq" + std::to_string(cqn) + ".unseen", device_.context.now());
   completions_.cqc().install(cqn);
   prm::set(c.out.data(), prm::kOutObject, cqn);
   return prm::kCmdOk;
@@ -202,6 +205,7 @@ sim::Task<CommandUnit::Status> CommandUnit::destroy_cq(Command& c) {
   while (busy()) co_await device_.context.delay(device_.config.context.cqc_hit + sim::Picos{1});
   completions_.cqc().invalidate(cqn);
   device_.context.wqe_tags.cq.forget(device_.host, cqn);
+  device_.context.wqe_tags.cq.of(device_.host, cqn).occupancy.set(device_.context.now(), 0);
   device_.cqs.destroy(cqn);
   co_return prm::kCmdOk;
 }

@@ -97,6 +97,7 @@ sim::Flow CompletionUnit::write(Cq& cq) {
       finish_resize(cq);
       continue;
     }
+    if (cq.tags != nullptr) cq.tags->occupancy.add(context_.now(), 1);
     if (cqe.solicited) cq.last_solicited = cq.producer;
     cqc_.dirty(cq.cqn);
     cqes_.add();

@@ -17,6 +17,7 @@
 #include "sim/buffer.h"
 #include "sim/pool.h"
 #include "sim/task.h"
+#include "sim/trace/state_track.h"
 #include "sim/wqe_tags.h"
 
 namespace hca {
@@ -339,6 +340,7 @@ struct Qp {
   wire::Gid remote_gid{};
   std::uint16_t pkey = 0xFFFF;
   sim::Tags* tags = nullptr;
+  sim::trace::StateTrack state_track;
   std::uint32_t generation = 0;  ///< grows at RESET and destroy: flows of an earlier life end
   std::array<std::byte, prm::kQpcSize> image{};
 };

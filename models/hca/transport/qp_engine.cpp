@@ -12,9 +12,15 @@ namespace hca {
 QpEngine::QpEngine(Device& device, EventUnit& events, const std::string& path)
     : device_(device), events_(events), trace_(device.context, device.host, path, sim::trace::TrackKind::instant) {}
 
+void QpEngine::trace_state(Qp& qp) {
+  const sim::Picos now = device_.context.now();
+  trace_.instant(points::qp_state, {}, now, qp.qpn, static_cast<std::uint64_t>(qp.state));
+  qp.state_track.set(now, static_cast<std::uint32_t>(qp.state));
+}
+
 void QpEngine::set_state(Qp& qp, QpState to) {
   qp.state = to;
-  trace_.instant(points::qp_state, {}, device_.context.now(), qp.qpn, static_cast<std::uint64_t>(to));
+  trace_state(qp);
 }
 
 void QpEngine::enter_error(Qp& qp) {
@@ -60,7 +66,7 @@ void QpEngine::packet_left(std::uint32_t qpn, std::uint32_t generation, Psn psn)
 }
 
 void QpEngine::state_changed(Qp& qp, QpState from) {
-  trace_.instant(points::qp_state, {}, device_.context.now(), qp.qpn, static_cast<std::uint64_t>(qp.state));
+  trace_state(qp);
   switch (qp.state) {
     case QpState::reset:
       ++qp.generation;

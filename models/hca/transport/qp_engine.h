@@ -35,6 +35,7 @@ class QpEngine final : public QpControl, public TransportSink, public TransmitSi
 
  private:
   void set_state(Qp& qp, QpState to);
+  void trace_state(Qp& qp);
 
   Device& device_;
   EventUnit& events_;

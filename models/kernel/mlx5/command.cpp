@@ -69,7 +69,7 @@ CommandInterface::CommandInterface(sim::Context& context, const KernelConfig& co
       config_(config),
       dma_(dma),
       waiters_(waiters),
-      trace_(context, host, "kernel.command"),
+      trace_(context, host, host_lane(host, "kernel.command")),
       commands_(context.stats.counter("host" + std::to_string(host) + ".kernel.commands")),
       failures_(context.stats.counter("host" + std::to_string(host) + ".kernel.command_failures")) {}
 
@@ -163,11 +163,14 @@ void CommandInterface::issue(Command& command) {
   if (!s.out.index.empty()) e.out_ptr = prm::be64(mailbox_address(s.out.index.front()).v);
   std::memcpy(e.in, command.in.data(), kInline);
   e.token = token_;
+  const sim::trace::Cause own = t.cause();
+  t.set_cause(command.cause);
   e.status_own = prm::kCmdOwnerHw;
   t.store(entry(slot), &e, sizeof e);
   t.barrier(cpu::Barrier::wmb);
   t.mmio_store32(init_segment_ + prm::kInitCmdDoorbell, prm::be32(1U << slot));
   t.barrier(cpu::Barrier::wmb);
+  t.set_cause(own);
   command.issued = t.now();
   commands_.add();
 }
@@ -211,7 +214,8 @@ void CommandInterface::on_event(std::uint32_t vector, sim::Picos wake, sim::trac
     if ((vector >> slot & 1) == 0 || !finished(slot)) continue;
     Command& c = *slots_[slot].command;
     complete(slot);
-    trace_.span(trace_points::command, cause, c.enqueued, c.issued, context_.now(), c.opcode(), slot, c.status);
+    trace_.span(trace_points::command, c.cause.parent != 0 ? c.cause : cause, c.enqueued, c.issued, context_.now(),
+                c.opcode(), slot, c.status);
     if (c.waiter != nullptr) c.waiter->wake(context_.now() + wake);
   }
   if (!queued_.empty() && worker_ != nullptr) worker_->wake(context_.now() + wake);
@@ -229,8 +233,8 @@ void CommandInterface::wait_done(Command& command) {
         t.sync();
       }
       complete(slot);
-      trace_.span(trace_points::command, {}, command.enqueued, command.issued, t.now(), command.opcode(), slot,
-                  command.status);
+      trace_.span(trace_points::command, command.cause, command.enqueued, command.issued, t.now(), command.opcode(),
+                  slot, command.status);
     }
     return;
   }
@@ -301,6 +305,7 @@ void CommandInterface::release() {
 int CommandInterface::execute(Command& command) {
   cpu::Thread& t = cpu::current();
   command.enqueued = t.now();
+  command.cause = t.cause();
   const bool own = !events_ || (worker_ != nullptr && worker_->thread == &t);
   if (!own) t.sync();
   if (lost_) {

@@ -33,6 +33,7 @@ struct Command {
   friend class CommandInterface;
   Waiter* waiter = nullptr;
   sim::Picos enqueued{0}, issued{0};
+  sim::trace::Cause cause;  ///< who asked for it
 };
 
 /// Negative errno of a command status, 0 for success. Source: mlx5_core.

@@ -24,7 +24,7 @@ Eq::Eq(sim::Context& context, const KernelConfig& config, InterruptContext& wher
       ring_(std::move(ring)),
       log_size_(log_size),
       vector_(vector),
-      trace_(context, host, "kernel.irq" + std::to_string(vector), sim::trace::TrackKind::exclusive),
+      trace_(context, host, host_lane(host, "kernel.irq" + std::to_string(vector)), sim::trace::TrackKind::exclusive),
       interrupts_(context.stats.counter("host" + std::to_string(host) + ".kernel.interrupts")),
       entries_(context.stats.counter("host" + std::to_string(host) + ".kernel.eqes")),
       tasklet_(context, config, where, client, host, vector),

@@ -9,6 +9,7 @@
 
 #include "hca/prm.h"
 #include "kernel/mlx5/mlx5_ib.h"
+#include "kernel/trace_points.h"
 
 namespace kernel::mlx5_ib {
 
@@ -83,6 +84,16 @@ void set_up(KernelWorkQueue& wq, std::byte* buf) {
   wq.wrs.resize(wq.wqe_cnt);
 }
 
+void open_gauges(Kernel& kernel, Mlx5Qp& qp) {
+  if (!kernel.context().tracer.on(sim::trace::Category::kernel)) return;
+  const std::int32_t host = kernel.platform().host;
+  const std::string lane = "host" + std::to_string(host) + ".kernel.qp" + std::to_string(qp.qpn);
+  const sim::Picos now = cpu::current().now();
+  KernelQp& k = *qp.kernel;
+  if (k.sq.wqe_cnt != 0) k.sq.occupancy.open(kernel.context(), trace_points::sq_occupancy, host, lane + ".sq", now);
+  if (k.rq.wqe_cnt != 0) k.rq.occupancy.open(kernel.context(), trace_points::rq_occupancy, host, lane + ".rq", now);
+}
+
 }  // namespace
 
 int create_kernel_qp(Mlx5Qp& qp, const QpInitAttr& attr) {
@@ -116,6 +127,7 @@ int create_kernel_qp(Mlx5Qp& qp, const QpInitAttr& attr) {
   k.tags->clear();
   k.tags->reserve(std::max(1U, k.sq.wqe_cnt));
   k.new_msgs.reserve(k.sq.max_post);
+  open_gauges(kernel, qp);
   return 0;
 }
 
@@ -123,6 +135,7 @@ void free_kernel_qp(Mlx5Qp& qp) {
   Kernel& kernel = qp.device->kernel;
   KernelQp& k = *qp.kernel;
   if (k.tags != nullptr) k.tags->clear();
+  for (KernelWorkQueue* wq : {&k.rq, &k.sq}) wq->occupancy.set(cpu::current().now(), 0);
   kernel.kernel_dbrs().free(kernel.dma(), k.dbr);
   kernel.dma().free(k.buffer);
 }
@@ -131,8 +144,10 @@ void reset_kernel_qp(Mlx5Qp& qp) {
   clean_kernel_cq(static_cast<Mlx5Cq&>(*qp.recv_cq), qp.qpn);
   if (qp.send_cq != qp.recv_cq) clean_kernel_cq(static_cast<Mlx5Cq&>(*qp.send_cq), qp.qpn);
   KernelQp& k = *qp.kernel;
-  k.rq.reset();
-  k.sq.reset();
+  for (KernelWorkQueue* wq : {&k.rq, &k.sq}) {
+    wq->reset();
+    wq->trace_occupancy(cpu::current().now());
+  }
   k.bf_offset = 0;
   cpu::Thread& t = cpu::current();
   t.store(reinterpret_cast<std::uint32_t*>(k.dbr.bytes + prm::kRcvDbr), 0U);

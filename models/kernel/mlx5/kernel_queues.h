@@ -13,6 +13,7 @@
 #include "kernel/dma_map.h"
 #include "sim/journey.h"
 #include "sim/stats.h"
+#include "sim/trace/gauge.h"
 #include "sim/wqe_tags.h"
 
 namespace kernel {
@@ -61,6 +62,7 @@ struct KernelWorkQueue {
     std::uint8_t opcode = 0;  ///< enum ibv_wr_opcode
   };
   std::vector<WrInfo> wrs;  ///< SQ: by WR number
+  sim::trace::Gauge occupancy;
   cpu::SpinLock lock;
 
   std::byte* slot(std::uint32_t i) const { return buf + (static_cast<std::size_t>(i) << wqe_shift); }
@@ -68,6 +70,8 @@ struct KernelWorkQueue {
   std::uint32_t index(std::uint32_t counter) const { return counter & (wqe_cnt - 1); }
   WrInfo& wr(std::uint32_t number) { return wrs[number & (wrs.size() - 1)]; }
   void reset() { head = tail = cur_post = 0; }
+  /// Records how many WRs lie between head and tail, which have changed.
+  void trace_occupancy(sim::Picos t) { occupancy.set(t, head - tail); }
 };
 
 struct KernelQp {
@@ -89,6 +93,16 @@ struct KernelCq {
   cpu::SpinLock lock;
   sim::Tags* tags = nullptr;
   std::vector<sim::MsgId> delivered;  ///< journeys that end when the poll under way returns
+
+  /// The poll under way, for its span.
+  struct Polled {
+    sim::Picos start{0};  ///< its entry; of one that ends a loop of skipped polls, the entry of the last
+    std::uint32_t failed = 0;
+    sim::MsgId msg = 0;  ///< the first that it is about
+    void about(sim::MsgId id) {
+      if (msg == 0) msg = id;
+    }
+  } polled;
 
   // Detection of a loop of empty polls, which is skipped.
   cpu::Thread* poller = nullptr;

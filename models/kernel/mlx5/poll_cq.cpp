@@ -6,10 +6,12 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "cpu/call_span.h"
 #include "cpu/core.h"
 #include "hca/prm.h"
 #include "kernel/core/verbs.h"
 #include "kernel/mlx5/mlx5_ib.h"
+#include "kernel/trace_points.h"
 
 namespace kernel::mlx5_ib {
 
@@ -42,8 +44,9 @@ bool look(cpu::Thread& t, Mlx5Cq& cq, sim::Picos entry) {
     const bool in_loop = k.poller == &t && k.last_return == entry;
     const sim::Picos period = in_loop ? t.now() - k.last_sample : sim::Picos{-1};
     if (in_loop && period == k.period && t.core().config().poll_mode == cpu::PollMode::fast_forward) {
-      const sim::Picos before = t.now() - t.stolen();
+      const sim::Picos since = t.now(), before = since - t.stolen();
       t.wait_for_write(byte, 1, period);
+      k.polled.start += t.now() - since;
       k.empty_polls->add(static_cast<std::uint64_t>((t.now() - t.stolen() - before) / period));
     }
     k.poller = &t;
@@ -133,7 +136,9 @@ void reclaim(KernelCq& k, KernelWorkQueue& sq, std::uint32_t idx, ibv_wc_status 
     if (status != IBV_WC_SUCCESS && n + 1 == new_tail) journeys.fail(wr.msg, static_cast<std::uint8_t>(status), now);
     else if (!receiver_ends) k.delivered.push_back(wr.msg);
   }
+  k.polled.about(sq.wr(new_tail - 1).msg);
   sq.tail = new_tail;
+  sq.trace_occupancy(now);
 }
 
 enum class Seen : std::uint8_t { empty, found, unknown };
@@ -144,6 +149,7 @@ Seen poll_one(cpu::Thread& t, Mlx5Cq& cq, sim::Picos entry, ibv_wc& wc) {
   if (!look(t, cq, entry)) return Seen::empty;
   const std::byte* const at = slot(cq, k.cons_index);
   const std::uint32_t counter = k.cons_index++;
+  k.tags->occupancy.add(kernel.context().now(), -1);  // the device's clock: it counts them up
   t.barrier(cpu::Barrier::rmb);
   mlx5_cqe64 cqe;
   t.load(at, &cqe, sizeof cqe);
@@ -159,6 +165,7 @@ Seen poll_one(cpu::Thread& t, Mlx5Cq& cq, sim::Picos entry, ibv_wc& wc) {
     const auto& e = reinterpret_cast<const mlx5_err_cqe&>(cqe);
     wc.status = status_of(e.syndrome);
     wc.vendor_err = e.vendor_err_synd;
+    ++k.polled.failed;
   }
   if (opcode == MLX5_CQE_REQ || opcode == MLX5_CQE_REQ_ERR) {
     KernelWorkQueue& sq = qp->kernel->sq;
@@ -170,7 +177,9 @@ Seen poll_one(cpu::Thread& t, Mlx5Cq& cq, sim::Picos entry, ibv_wc& wc) {
   }
   KernelWorkQueue& rq = qp->kernel->rq;
   wc.wr_id = rq.wrid[rq.index(rq.tail++)];
+  rq.trace_occupancy(t.now());
   const sim::MsgId id = k.tags->find(counter);
+  k.polled.about(id);
   if (error) {
     kernel.context().journeys.fail(id, static_cast<std::uint8_t>(wc.status), t.now());
   } else {
@@ -193,6 +202,7 @@ int poll_cq(Cq& core, int num_entries, ibv_wc* wc) {
   Kernel& kernel = cq.device->kernel;
   cpu::Thread& t = cpu::current();
   const sim::Picos entry = t.now();
+  k.polled = {entry};
   t.compute(kernel.config().verbs.poll_call);
   t.lock(k.lock);
   int polled = 0;
@@ -211,6 +221,8 @@ int poll_cq(Cq& core, int num_entries, ibv_wc* wc) {
     k.last_return = t.now();
   } else {
     k.forget_empty_polls();
+    t.trace().span(trace_points::poll_cq, {k.polled.msg, t.cause().parent}, k.polled.start, k.polled.start, t.now(),
+                   cq.cqn, polled, k.cons_index, k.polled.failed);
   }
   return polled;
 }
@@ -221,6 +233,7 @@ int req_notify_cq(Cq& core, std::uint32_t flags) {
   Kernel& kernel = cq.device->kernel;
   cpu::Thread& t = cpu::current();
   k.forget_empty_polls();
+  cpu::CallSpan call(t, trace_points::req_notify_cq);
   t.compute(kernel.config().verbs.arm_call);
   const std::uint32_t cmd = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ? prm::kArmCmdSolicited : prm::kArmCmdAny;
   const std::uint32_t word = (cq.arm_sn & 3) << 28 | cmd << 24 | (k.cons_index & 0xffffff);
@@ -230,6 +243,7 @@ int req_notify_cq(Cq& core, std::uint32_t flags) {
   t.mmio_store64(kernel.uar().map + prm::kUarCqDoorbell, be64(std::uint64_t{word} << 32 | cq.cqn));
   // The load pushes the doorbell to the device, and its answer pushes every CQE before it to memory.
   if (kernel.config().verbs.arm_read_back) t.mmio_load64(kernel.uar().map + prm::kUarCqDoorbell);
+  call.end(0, cq.cqn, k.cons_index, cmd == prm::kArmCmdSolicited);
   if ((flags & IB_CQ_REPORT_MISSED_EVENTS) == 0 || !kernel.config().verbs.report_missed_cqes) return 0;
   t.sync();
   return owned(cq, k.cons_index, t.load(reinterpret_cast<const std::uint8_t*>(op_own_of(slot(cq, k.cons_index))))) ? 1
@@ -247,6 +261,7 @@ void clean_kernel_cq(Mlx5Cq& cq, std::uint32_t qpn) {
   };
   std::uint32_t producer = k.cons_index;
   while (producer - k.cons_index < cq.entries && owned(cq, producer, op_own(producer))) ++producer;
+  const sim::Picos seen = cq.device->kernel.context().now();
   std::uint32_t removed = 0;
   for (std::uint32_t n = producer; n-- != k.cons_index;) {
     mlx5_cqe64 cqe;
@@ -262,6 +277,7 @@ void clean_kernel_cq(Mlx5Cq& cq, std::uint32_t qpn) {
   }
   if (removed != 0) {
     k.cons_index += removed;
+    k.tags->occupancy.add(seen, -std::int64_t{removed});
     t.barrier(cpu::Barrier::wmb);
     store_consumer_index(t, k);
   }

@@ -16,7 +16,8 @@ Tasklet::Tasklet(sim::Context& context, const KernelConfig& config, InterruptCon
       host_(host),
       where_(where),
       client_(client),
-      trace_(context, host, "kernel.tasklet" + std::to_string(vector), sim::trace::TrackKind::exclusive),
+      trace_(context, host, host_lane(host, "kernel.tasklet" + std::to_string(vector)),
+             sim::trace::TrackKind::exclusive),
       runs_(context.stats.counter("host" + std::to_string(host) + ".kernel.tasklet_runs")),
       reschedules_(context.stats.counter("host" + std::to_string(host) + ".kernel.tasklet_reschedules")),
       vector_(vector) {}

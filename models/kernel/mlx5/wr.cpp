@@ -7,8 +7,10 @@
 #include <array>
 #include <cerrno>
 
+#include "cpu/call_span.h"
 #include "hca/prm.h"
 #include "kernel/mlx5/mlx5_ib.h"
+#include "kernel/trace_points.h"
 
 namespace kernel::mlx5_ib {
 
@@ -198,8 +200,9 @@ void ring_doorbell(Post& p, std::uint32_t nreq) {
   cpu::Thread& t = p.t;
   KernelQp& k = p.k;
   k.sq.head += nreq;
+  k.sq.trace_occupancy(t.now());
   const sim::trace::Cause before = t.cause();
-  t.set_cause({k.new_msgs.front(), 0});
+  t.set_cause({k.new_msgs.front(), before.parent});
   t.barrier(cpu::Barrier::wmb);
   store(t, k.dbr.bytes + prm::kSndDbr, be32(k.sq.cur_post));
   t.barrier(cpu::Barrier::wmb);
@@ -217,6 +220,7 @@ int post_send(Qp& core, const ibv_send_wr* wr, const ibv_send_wr** bad) {
   KernelQp& k = *qp.kernel;
   Post p{cpu::current(), qp.device->kernel.config().verbs, qp, k};
   const sim::Picos entry = p.t.now();
+  cpu::CallSpan call(p.t, trace_points::post_send);
   p.t.compute(p.cost.post_send_call);
   p.t.lock(k.sq.lock);
   std::uint32_t nreq = 0;
@@ -227,8 +231,10 @@ int post_send(Qp& core, const ibv_send_wr* wr, const ibv_send_wr** bad) {
     *bad = wr;
     break;
   }
+  const sim::MsgId first = k.new_msgs.empty() ? 0 : k.new_msgs.front();
   if (nreq != 0) ring_doorbell(p, nreq);
   p.t.unlock(k.sq.lock);
+  call.end(first, qp.qpn, nreq, -error);
   return error;
 }
 
@@ -238,6 +244,7 @@ int post_recv(Qp& core, const ibv_recv_wr* wr, const ibv_recv_wr** bad) {
   KernelWorkQueue& rq = k.rq;
   cpu::Thread& t = cpu::current();
   const KernelVerbsConfig& cost = qp.device->kernel.config().verbs;
+  cpu::CallSpan call(t, trace_points::post_recv);
   t.compute(cost.post_recv_call);
   t.lock(rq.lock);
   std::uint32_t nreq = 0;
@@ -265,10 +272,12 @@ int post_recv(Qp& core, const ibv_recv_wr* wr, const ibv_recv_wr** bad) {
   }
   if (nreq != 0) {
     rq.head += nreq;
+    rq.trace_occupancy(t.now());
     t.barrier(cpu::Barrier::wmb);
     store(t, k.dbr.bytes + prm::kRcvDbr, be32(rq.head & 0xffff));
   }
   t.unlock(rq.lock);
+  call.end(0, qp.qpn, nreq, -error);
   return error;
 }
 

@@ -18,7 +18,7 @@ EventFile::EventFile(sim::Context& context, const KernelConfig& config, Kind kin
       config_(config),
       host_(host),
       kind_(kind),
-      trace_(context, host, kind == Kind::completion ? "kernel.channel" : "kernel.async_file",
+      trace_(context, host, host_lane(host, kind == Kind::completion ? "kernel.channel" : "kernel.async_file"),
              sim::trace::TrackKind::instant) {}
 
 void EventFile::wake(sim::trace::Cause cause, const cpu::Core* core) {

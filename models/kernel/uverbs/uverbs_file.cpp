@@ -19,7 +19,7 @@ UverbsFile::UverbsFile(std::shared_ptr<UverbsDevice> node, memory::AddressSpace&
       kernel_(device_->kernel),
       user_(user),
       descriptors_(descriptors),
-      trace_(kernel_.context(), kernel_.platform().host, "kernel.uverbs") {}
+      trace_(kernel_.context(), kernel_.platform().host, host_lane(kernel_.platform().host, "kernel.uverbs")) {}
 
 UverbsFile::~UverbsFile() {
   if (device_ != nullptr) device_->remove_event_handler(this);
@@ -146,6 +146,9 @@ long UverbsFile::command(const void* data, std::size_t n) {
   Io io;
   cpu::Thread& t = cpu::current();
   const sim::Picos begin = t.now();
+  const sim::trace::Cause caller = t.cause();
+  const std::uint64_t span = trace_.begin_span(trace_points::syscall);
+  if (span != 0) t.set_cause({0, span});
   t.compute(kernel_.config().syscall.uverbs_command);
   int error = parse(static_cast<const std::byte*>(data), n, method, io);
   if (error == 0) error = closed_ ? -EIO : 0;
@@ -155,8 +158,9 @@ long UverbsFile::command(const void* data, std::size_t n) {
     error = device_ == nullptr && !method->destroys ? -EIO : (this->*method->run)(io);
     end_use();
   }
-  trace_.span(trace_points::syscall, {}, begin, begin, t.now(), method != nullptr ? method->command : ~0U,
-              static_cast<std::uint64_t>(-error));
+  t.set_cause(caller);
+  trace_.end_span(span, trace_points::syscall, caller, begin, begin, t.now(), method != nullptr ? method->command : ~0U,
+                  static_cast<std::uint64_t>(-error));
   return error != 0 ? error : static_cast<long>(n);
 }
 
