@@ -42,11 +42,11 @@ export function RangePanel() {
           only these messages
         </button>
       </div>
-      <table class="waterfall" id="range-work">
+      <table class="waterfall steps" id="range-work">
         <caption>Work in it, by lane and point, ns. Busy: at least one is in service.</caption>
         <thead>
           <tr>
-            {['what', 'count', 'busy', 'mean', 'longest'].map((h, i) => (
+            {['what', 'count', 'busy', 'mean, longest'].map((h, i) => (
               <th key={h} scope="col" class={i > 0 ? 'num' : ''}>
                 {h}
               </th>
@@ -72,8 +72,10 @@ export function RangePanel() {
                   {formatNs(w.busy)}
                   <small>{share.toFixed(1)} %</small>
                 </td>
-                <td class="num">{formatNs(w.sum / w.count)}</td>
-                <td class="num">{formatNs(w.longest)}</td>
+                <td class="num">
+                  {formatNs(w.sum / w.count)}
+                  <small>{formatNs(w.longest)}</small>
+                </td>
               </tr>
             );
           })}
