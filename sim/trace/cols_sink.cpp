@@ -30,19 +30,29 @@ struct Frame {
   std::uint64_t frame;
   Picos t;
   bool transmit;
-  std::string data;
 };
 
-std::string hex(std::span<const std::byte> bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  out.reserve(2 * bytes.size());
-  for (const std::byte b : bytes) {
-    out += kDigits[std::to_integer<unsigned>(b) >> 4];
-    out += kDigits[std::to_integer<unsigned>(b) & 15];
+// Bytes of the rows of a block, one piece of memory for all of them.
+class Bytes {
+ public:
+  // Rows come in order; those left out have none.
+  void put(std::size_t row, std::span<const std::byte> data) {
+    ends_.resize(row, bytes_.size());
+    bytes_.insert(bytes_.end(), data.begin(), data.end());
+    ends_.push_back(bytes_.size());
   }
-  return out;
-}
+  std::span<const std::byte> operator[](std::size_t row) const {
+    if (row >= ends_.size()) return {};
+    const std::size_t begin = row == 0 ? 0 : ends_[row - 1];
+    return std::span(bytes_).subspan(begin, ends_[row] - begin);
+  }
+  bool empty() const { return bytes_.empty(); }
+  void clear() { bytes_.clear(), ends_.clear(); }
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::vector<std::size_t> ends_;  // by row
+};
 
 class ColsSink final : public Sink {
  public:
@@ -70,15 +80,15 @@ class ColsSink final : public Sink {
   }
   void on(const PacketRecord& p) override {
     header();
-    packets_.rows.push_back({point_id(p.point), p.track, static_cast<std::uint32_t>(p.bytes.size()), p.msg, p.frame,
-                             p.t, p.transmit, p.transmit ? hex(head(p.bytes)) : ""});
+    packets_.rows.push_back(
+        {point_id(p.point), p.track, static_cast<std::uint32_t>(p.bytes.size()), p.msg, p.frame, p.t, p.transmit});
+    if (p.transmit) frame_bytes_.put(packets_.rows.size() - 1, head(p.bytes));
     if (packets_.rows.size() == kBlock) flush(packets_);
   }
   // They follow their span, which waits for them in its block.
   void on(const BytesRecord& b) override {
     if (most_bytes_ == 0 || spans_.rows.empty() || spans_.rows.back().id != b.span) return;
-    span_bytes_.resize(spans_.rows.size());
-    span_bytes_.back() = hex(head(b.bytes));
+    span_bytes_.put(spans_.rows.size() - 1, head(b.bytes));
   }
   void close(Picos end) override {
     header();
@@ -182,18 +192,16 @@ class ColsSink final : public Sink {
     }
     out_ << ']';
   }
-  // Bytes in hexadecimal; left out if there are none.
-  template <class F>
-  void texts(std::string_view name, std::size_t n, F&& value) {
-    std::size_t i = 0;
-    while (i < n && value(i).empty()) ++i;
-    if (i == n) return;
-    out_ << ",\"" << name << "\":[";
-    for (i = 0; i < n; ++i) {
-      if (i != 0) out_ << ',';
-      out_ << '"' << value(i) << '"';
+  // In hexadecimal; left out if there are none.
+  void bytes_column(Bytes& bytes, std::size_t n) {
+    if (bytes.empty()) return;
+    out_ << R"(,"bytes":[)";
+    for (std::size_t i = 0; i < n; ++i) {
+      out_ << (i == 0 ? "\"" : ",\"");
+      out_.hex(bytes[i]) << '"';
     }
     out_ << ']';
+    bytes.clear();
   }
   std::span<const std::byte> head(std::span<const std::byte> bytes) const {
     return bytes.first(std::min<std::size_t>(bytes.size(), most_bytes_));
@@ -245,10 +253,7 @@ class ColsSink final : public Sink {
     column("up", r.size(),
            [&](std::size_t i) { return r[i].parent == 0 ? 0 : static_cast<std::int64_t>(r[i].id - r[i].parent); });
     arguments(r);
-    texts("bytes", r.size(), [&](std::size_t i) -> std::string_view {
-      return i < span_bytes_.size() ? std::string_view(span_bytes_[i]) : std::string_view();
-    });
-    span_bytes_.clear();
+    bytes_column(span_bytes_, r.size());
     end_block(b);
   }
   void flush(Block<Instant>& b) {
@@ -288,7 +293,7 @@ class ColsSink final : public Sink {
     column("len", r.size(), [&](std::size_t i) { return r[i].length; });
     column("tx", r.size(), [&](std::size_t i) { return r[i].transmit ? 1 : 0; });
     column("frame", r.size(), [&](std::size_t i) { return r[i].frame; });
-    texts("bytes", r.size(), [&](std::size_t i) -> std::string_view { return r[i].data; });
+    bytes_column(frame_bytes_, r.size());
     end_block(b);
   }
   void flush(Block<Journey>& b) {
@@ -320,11 +325,12 @@ class ColsSink final : public Sink {
   const Point* last_point_ = nullptr;
   std::uint32_t last_id_ = 0;
   Block<Span> spans_;
-  std::vector<std::string> span_bytes_;  // of the first of these; the rest have none
+  Bytes span_bytes_;
   Block<Instant> instants_;
   Block<Level> levels_;
   Block<State> states_;
   Block<Frame> packets_;
+  Bytes frame_bytes_;
   Block<Journey> messages_;
 };
 

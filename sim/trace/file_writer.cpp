@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -103,6 +104,22 @@ FileWriter& FileWriter::quoted(std::string_view text) {
     }
   }
   return *this << '"';
+}
+
+FileWriter& FileWriter::hex(std::span<const std::byte> bytes) {
+  static constexpr auto kPairs = [] {
+    constexpr char kDigits[] = "0123456789abcdef";
+    std::array<std::array<char, 2>, 256> pairs{};
+    for (std::size_t b = 0; b < pairs.size(); ++b) pairs[b] = {kDigits[b >> 4], kDigits[b & 15]};
+    return pairs;
+  }();
+  for (std::size_t i = 0; i < bytes.size();) {
+    room(2);
+    const std::size_t n = std::min(bytes.size(), i + (kCapacity - used_) / 2);
+    for (; i < n; ++i, used_ += 2)
+      std::memcpy(buffer_.get() + used_, kPairs[std::to_integer<std::size_t>(bytes[i])].data(), 2);
+  }
+  return *this;
 }
 
 FileWriter& FileWriter::compact(std::string_view json) {

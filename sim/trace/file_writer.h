@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 
 namespace sim::trace {
@@ -48,6 +49,8 @@ class FileWriter {
   }
   /// A JSON string, quoted; control characters are escaped and bytes from 0x80 on pass as they are.
   FileWriter& quoted(std::string_view text);
+  /// Two hexadecimal digits for each byte.
+  FileWriter& hex(std::span<const std::byte> bytes);
   /// A JSON document without the white space between its tokens; `null` for an empty text.
   FileWriter& compact(std::string_view json);
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/trace/file_writer.h"
+#include "sim/trace/sorting_window.h"
 
 namespace sim::trace {
 namespace {
@@ -54,9 +55,7 @@ class PerfettoSink final : public Sink {
     tracks_[t.id].decl = t;
   }
   void on(const Span& s) override {
-    window_.push_back(s);
-    std::push_heap(window_.begin(), window_.end(), later);
-    if (window_.size() > kWindow) release();
+    window_.add(s.start, s.id, s, [this](const Span& earliest) { write(earliest); });
   }
   void on(const Instant& i) override {
     const std::int64_t slot = tracks_[i.track].decl.kind == TrackKind::instant ? 0 : kInstantSlot;
@@ -119,8 +118,6 @@ class PerfettoSink final : public Sink {
     MsgId msg = 0;
     std::uint64_t span = 0;
   };
-
-  static bool later(const Span& a, const Span& b) { return a.start != b.start ? a.start > b.start : a.id > b.id; }
 
   void begin(std::string_view ph) {
     out_ << (first_ ? "\n" : ",\n") << R"({"ph":")" << ph << '"';
@@ -193,13 +190,6 @@ class PerfettoSink final : public Sink {
     if (id == 0) return nullptr;
     Recent& r = recent_[id % kMemory];
     return r.id == id ? &r : nullptr;
-  }
-
-  void release() {
-    std::pop_heap(window_.begin(), window_.end(), later);
-    const Span s = window_.back();
-    window_.pop_back();
-    write(s);
   }
 
   void write(const Span& s) {
@@ -283,7 +273,7 @@ class PerfettoSink final : public Sink {
   }
 
   void finish(Picos end) {
-    while (!window_.empty()) release();
+    window_.drain([this](const Span& s) { write(s); });
     for (std::uint32_t i = 0; i < tracks_.size(); ++i) end_state(i, max(end, tracks_[i].state_since));
     out_ << "\n],\"metadata\":{\"scenario\":";
     out_.quoted(info_.scenario) << R"(,"version":)";
@@ -296,8 +286,8 @@ class PerfettoSink final : public Sink {
   RunInfo info_;
   bool first_ = true;
   Picos last_time_{0};
-  std::vector<Lane> tracks_;     ///< by track id
-  std::vector<Span> window_;     ///< heap, earliest first
+  std::vector<Lane> tracks_;  ///< by track id
+  SortingWindow<Span> window_{kWindow};
   std::vector<Recent> recent_;   ///< by span id
   std::vector<LastOf> last_of_;  ///< by message
 };

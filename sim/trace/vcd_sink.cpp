@@ -8,6 +8,8 @@
 #include "sim/trace/vcd_sink.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <exception>
 #include <fstream>
 #include <iterator>
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "sim/trace/file_writer.h"
+#include "sim/trace/sorting_window.h"
 
 namespace sim::trace {
 namespace {
@@ -37,13 +40,11 @@ enum class What : std::uint8_t { level, state, event, span_start, span_end };
 
 struct Change {
   Picos t;
-  std::uint64_t order;
-  What what;
-  std::uint32_t track, variable;
   std::int64_t value;  ///< level, number of the state, or message of the span
   const Point* point;
+  std::uint32_t track, variable;
+  What what;
 };
-bool later(const Change& a, const Change& b) { return a.t != b.t ? a.t > b.t : a.order > b.order; }
 
 // Names of scopes and variables: letters, digits and underscores.
 std::string identifier(std::string_view text) {
@@ -78,14 +79,6 @@ std::string plain(std::string text) {
   return text;
 }
 
-std::string binary(std::int64_t v) {
-  if (v == 0) return "0";
-  std::string out;
-  for (auto u = static_cast<std::uint64_t>(v); u != 0; u >>= 1) out += static_cast<char>('0' + (u & 1));
-  std::ranges::reverse(out);
-  return out;
-}
-
 class VcdSink final : public Sink {
  public:
   VcdSink(const std::filesystem::path& path, SizeAlarm alarm)
@@ -103,6 +96,7 @@ class VcdSink final : public Sink {
   void on(const Track& t) override {
     if (t.id >= lanes_.size()) lanes_.resize(t.id + std::size_t{1});
     lanes_[t.id].decl = t;
+    for (std::string& name : lanes_[t.id].decl.states) std::ranges::replace(name, ' ', '_');
   }
   void on(const Span& s) override {
     Lane& lane = lanes_.at(s.track);
@@ -110,23 +104,23 @@ class VcdSink final : public Sink {
       lane.active = declare(s.track, "active", Type::vector);
       lane.current = declare(s.track, "current", Type::string);
     }
-    add({s.start, 0, What::span_start, s.track, lane.active, static_cast<std::int64_t>(s.msg), s.point});
-    add({s.end, 0, What::span_end, s.track, lane.active, 0, s.point});
+    add({s.start, static_cast<std::int64_t>(s.msg), s.point, s.track, lane.active, What::span_start});
+    add({s.end, 0, s.point, s.track, lane.active, What::span_end});
   }
   void on(const Instant& i) override {
-    add({i.t, 0, What::event, i.track, variable_of(i.track, *i.point, Type::event), 1, i.point});
+    add({i.t, 1, i.point, i.track, variable_of(i.track, *i.point, Type::event), What::event});
   }
   void on(const Level& l) override {
-    add({l.t, 0, What::level, l.track, variable_of(l.track, *l.point, Type::vector), l.value, l.point});
+    add({l.t, l.value, l.point, l.track, variable_of(l.track, *l.point, Type::vector), What::level});
   }
   void on(const State& s) override {
-    add({s.t, 0, What::state, s.track, variable_of(s.track, *s.point, Type::string), s.value, s.point});
+    add({s.t, s.value, s.point, s.track, variable_of(s.track, *s.point, Type::string), What::state});
   }
   void on(const PacketRecord& p) override {
-    add({p.t, 0, What::event, p.track, variable_of(p.track, *p.point, Type::event), 1, p.point});
+    add({p.t, 1, p.point, p.track, variable_of(p.track, *p.point, Type::event), What::event});
   }
   void close(Picos end) override {
-    while (!window_.empty()) release();
+    window_.drain([this](const Change& c) { release(c); });
     if (end > reached_) body_ << '#' << end.n << '\n';
     if (moved_ != 0) body_ << "$comment " << moved_ << " changes came too late to be sorted in $end\n";
     body_.close();
@@ -158,16 +152,10 @@ class VcdSink final : public Sink {
     return known.back().second;
   }
 
-  void add(Change c) {
-    c.order = order_++;
-    window_.push_back(c);
-    std::push_heap(window_.begin(), window_.end(), later);
-    if (window_.size() > kWindow) release();
+  void add(const Change& c) {
+    window_.add(c.t, order_++, c, [this](const Change& earliest) { release(earliest); });
   }
-  void release() {
-    std::pop_heap(window_.begin(), window_.end(), later);
-    const Change c = window_.back();
-    window_.pop_back();
+  void release(const Change& c) {
     if (c.t < reached_) ++moved_;
     if (c.t > reached_ || !any_) body_ << '#' << max(c.t, reached_).n << '\n';
     any_ = true;
@@ -189,8 +177,10 @@ class VcdSink final : public Sink {
         return;
       case What::span_start:
         vector(lane.active, ++lane.under_way);
-        return string(lane.current,
-                      c.value == 0 ? c.point->name : std::string(c.point->name) + '#' + std::to_string(c.value));
+        body_ << 's' << c.point->name;
+        if (c.value != 0) body_ << '#' << c.value;
+        body_ << ' ' << variables_[lane.current].code << '\n';
+        return;
       case What::span_end:
         vector(lane.active, --lane.under_way);
         if (lane.under_way == 0) string(lane.current, "-");
@@ -198,10 +188,11 @@ class VcdSink final : public Sink {
     }
   }
   void vector(std::uint32_t variable, std::int64_t v) {
-    body_ << 'b' << binary(v) << ' ' << variables_[variable].code << '\n';
+    std::array<char, 64> bits;
+    const char* const end = std::to_chars(bits.begin(), bits.end(), static_cast<std::uint64_t>(v), 2).ptr;
+    body_ << 'b' << std::string_view(bits.data(), end) << ' ' << variables_[variable].code << '\n';
   }
-  void string(std::uint32_t variable, std::string text) {
-    std::ranges::replace(text, ' ', '_');
+  void string(std::uint32_t variable, std::string_view text) {
     body_ << 's' << text << ' ' << variables_[variable].code << '\n';
   }
 
@@ -281,7 +272,7 @@ class VcdSink final : public Sink {
   RunInfo info_;
   std::vector<Lane> lanes_;  // by track
   std::vector<Variable> variables_;
-  std::vector<Change> window_;  // heap, the earliest first
+  SortingWindow<Change> window_{kWindow};
   std::uint64_t order_ = 0, moved_ = 0;
   Picos reached_{0};
   bool any_ = false;
