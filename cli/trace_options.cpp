@@ -169,6 +169,9 @@ experiment::TraceOptions trace_options(const Options& o, const std::vector<std::
       if (o.has(name)) throw UsageError(std::string("--") + name + " needs --trace, the formats to write");
     return t;
   }
+#ifdef RDMASIM_NO_TRACE
+  throw UsageError("--trace: this build has no trace points (it was configured with RDMASIM_TRACE=OFF)");
+#endif
   t.formats = formats_of(o);
   if (!o.has("out")) throw UsageError("--trace needs --out DIR, the directory for the trace files");
   t.compress = o.has("trace-compress");
