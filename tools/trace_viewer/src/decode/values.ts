@@ -231,6 +231,8 @@ const kDropReason: Names = {
   10: 'multicast group',
 };
 export const kQpState: Names = { 0: 'RESET', 1: 'INIT', 2: 'RTR', 3: 'RTS', 4: 'SQE', 5: 'SQD', 6: 'ERR', 7: 'SQ_DRAINING' };
+/** enum ibv_qp_state. */
+const kIbvQpState: Names = { 0: 'RESET', 1: 'INIT', 2: 'RTR', 3: 'RTS', 4: 'SQD', 5: 'SQE', 6: 'ERR' };
 const kRetransmitCause: Names = { 0: 'ACK timeout', 1: 'sequence NAK', 2: 'gap in READ responses' };
 const kBarrier: Names = {
   0: 'udma_to_device',
@@ -343,6 +345,9 @@ const kNamers: Record<string, (v: number) => string | undefined> = {
   'hca.rnr_nak/timer': rnrTimerName,
   'hca.rnr_wait/timer': rnrTimerName,
   'hca.qp_state/state': named(kQpState),
+  'verbs.modify_qp/state': named(kIbvQpState),
+  'verbs.get_async_event/type': named(kIbvEvent),
+  'verbs.ack_async_event/type': named(kIbvEvent),
   'hca.retransmit/cause': named(kRetransmitCause),
   'cpu.barrier/barrier': named(kBarrier),
   'cpu.barrier/instruction': named(kInstruction),
@@ -355,6 +360,7 @@ const kNamers: Record<string, (v: number) => string | undefined> = {
 
 /** Name of the value of an argument of a point, or undefined. `opcode` of hca.cqe tells whether its syndrome means anything. */
 export function valueName(point: string, arg: string, value: number): string | undefined {
+  if (arg === 'errno') return errnoName(value);
   const namer = kNamers[`${point}/${arg}`] ?? kNamers[`${point.split('.')[0]}.*/${arg}`];
   return namer?.(value);
 }

@@ -49,7 +49,8 @@ const kRules: Record<string, Rule> = {
   'hca.command': { severity: 'error', kind: 'command failed', when: failed },
   'kernel.command': { severity: 'error', kind: 'command failed', when: failed },
   'kernel.async_event': { severity: 'warning', kind: 'asynchronous event' },
-  'kernel.uverbs_command': { severity: 'info', kind: 'system call failed', when: (arg) => arg('result') < 0 },
+  'kernel.uverbs_command': { severity: 'warning', kind: 'system call failed', when: (arg) => arg('result') !== 0 },
+  'verbs.poll_cq': { severity: 'warning', kind: 'failure polled', when: (arg) => arg('failed') !== 0 },
   'iommu.walk': { severity: 'error', kind: 'IOMMU fault', when: (arg) => arg('fault') !== 0 },
   'iommu.fault': { severity: 'error', kind: 'IOMMU fault' },
   'pcie.dma_fault': { severity: 'error', kind: 'DMA fault' },
@@ -102,10 +103,16 @@ export function findProblems(trace: Trace): Problem[] {
   return problems.sort((a, b) => a.t - b.t);
 }
 
+/** Calls of libibverbs that return an error; one that waits may well return for lack of an event. */
+function verbsRule(p: Point): Rule | undefined {
+  if (p.cat !== 'verbs' || !p.args.includes('errno') || p.name.startsWith('verbs.get_')) return undefined;
+  return { severity: 'warning', kind: 'verbs call failed', when: (arg) => arg('errno') !== 0 };
+}
+
 /** The file's own mark goes before the rules, which still name the kind; a rule counts alone where the file does not mark the point. */
 function ruleOf(p: Point): Rule | undefined {
   if (p.kind !== 'span' && p.kind !== 'instant') return undefined;
-  const rule = kRules[p.name];
+  const rule = kRules[p.name] ?? verbsRule(p);
   const kind = rule?.kind ?? p.name.slice(p.name.indexOf('.') + 1).replace(/_/g, ' ');
   if (p.mark !== null) {
     const flag = p.args[p.markIf];
@@ -123,13 +130,15 @@ function argumentReader(point: Point, args: Float64Array[], i: number): (name: s
 
 function describe(point: Point, arg: (name: string) => number): string {
   if (point.name === 'hca.cqe') return `CQ ${arg('cqn')}, QP ${arg('qpn')}: ${syndromeName(arg('syndrome'))}`;
-  return point.args
+  const call = point.cat === 'verbs' ? `ibv_${point.name.slice(point.name.indexOf('.') + 1)}: ` : '';
+  const numbers = point.args
     .map((a) => {
       const v = arg(a);
       const name = valueName(point.name, a, v) ?? (a === 'syndrome' ? aethName(v) : undefined);
       return name === undefined ? `${a} ${v}` : /^[\d.]/.test(name) ? `${a} ${v} (${name})` : `${a} ${name}`;
     })
     .join(', ');
+  return call + numbers;
 }
 
 const kFailed = 'message failed';

@@ -43,7 +43,7 @@ describe('problems', () => {
     const lost = findProblems(t).filter((p) => p.kind === 'lost wake-up');
     expect(lost).toHaveLength(1);
     expect(lost[0].text).toContain('CQ 1 was armed at index 0 with 1 completion(s) unseen');
-    expect(lost[0].t).toBe(724_151_879);
+    expect(lost[0].t).toBe(726_151_879);
   });
   test('a second poll after arming keeps the wake-up', async () => {
     const t = await open(fixture('wakeup_kept_by_a_second_poll.jsonl.gz'));
@@ -92,6 +92,9 @@ describe('problems', () => {
         { ...point(0, 'new.thing', ['a', 'code']), mark: 'error', mark_if: 1 },
         { ...point(1, 'new.mishap', ['a'], 'instant'), mark: 'warning' },
         { ...point(2, 'hca.nak', ['qpn', 'psn', 'syndrome']), mark: 'warning' },
+        { ...point(3, 'verbs.post_send', ['qpn', 'count', 'errno']), mark: 'warning', mark_if: 2 },
+        { ...point(4, 'verbs.get_cq_event', ['fd', 'errno']) },
+        { k: 'span', n: 2, t0: 80, t1: 80, id0: 9, point: [3, 4], a0: [256, 5], a1: [2, 11], a2: [12, 0] },
         {
           k: 'span',
           n: 3,
@@ -105,13 +108,14 @@ describe('problems', () => {
           a2: [0, 0, 96],
         },
         { k: 'instant', n: 1, t0: 50, t1: 50, point: [1], a0: [8] },
-        kEnd(3, { instants: 1 }),
+        kEnd(5, { instants: 1 }),
       ),
     );
     expect(findProblems(t).map((p) => `${p.severity} ${p.kind}: ${p.text}`)).toEqual([
       'error thing: a 5, code 7',
       'warning NAK: qpn 256, psn 9, syndrome NAK PSN sequence error',
       'warning mishap: a 8',
+      'warning verbs call failed: ibv_post_send: qpn 256, count 2, errno ENOMEM',
     ]);
   });
   test('messages whose record says that they failed', async () => {
