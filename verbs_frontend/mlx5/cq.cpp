@@ -171,6 +171,7 @@ int destroy_cq(ibv_cq* ibcq) {
   if (const int e = cmd_destroy_cq(ibcq)) return e;
   leave_domain(cq.domain);
   cq.tags->clear();
+  cq.tags->occupancy.set(process().context->now(), 0);  // a device that went before left its CQEs in the ring
   release(mlx5_of(ibcq->context), cq);
   delete &cq;
   return 0;

@@ -205,7 +205,6 @@ sim::Task<CommandUnit::Status> CommandUnit::destroy_cq(Command& c) {
   while (busy()) co_await device_.context.delay(device_.config.context.cqc_hit + sim::Picos{1});
   completions_.cqc().invalidate(cqn);
   device_.context.wqe_tags.cq.forget(device_.host, cqn);
-  device_.context.wqe_tags.cq.of(device_.host, cqn).occupancy.set(device_.context.now(), 0);
   device_.cqs.destroy(cqn);
   co_return prm::kCmdOk;
 }

@@ -181,7 +181,10 @@ int create_kernel_cq(Mlx5Cq& cq, CqParams& params) {
 void free_kernel_cq(Mlx5Cq& cq) {
   Kernel& kernel = cq.device->kernel;
   KernelCq& k = *cq.kernel;
-  if (k.tags != nullptr) k.tags->clear();
+  if (k.tags != nullptr) {
+    k.tags->clear();
+    k.tags->occupancy.set(kernel.context().now(), 0);
+  }
   kernel.kernel_dbrs().free(kernel.dma(), k.dbr);
   kernel.dma().free(k.buffer);
 }
