@@ -56,10 +56,10 @@ export function profile(c: Values, s: Series, scale: Scale): Float64Array {
   return out;
 }
 
-/** "12.5 Gb/s" of bytes, else "3.2 misses/µs". */
+/** "12.5 Gb/s" of bytes, else "3.2 /ms". */
 export function formatRate(perPs: number, point: Point): string {
   const unit = point.args[0] ?? '';
-  if (unit !== 'bytes') return `${short(perPs * 1e6)} ${unit}/µs`;
+  if (unit !== 'bytes') return `${short(perPs * 1e9)} /ms`;
   const bits = perPs * 8;
   return bits >= 1e-3 || bits === 0 ? `${short(bits * 1000)} Gb/s` : `${short(bits * 1e6)} Mb/s`;
 }

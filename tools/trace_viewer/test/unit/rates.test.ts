@@ -40,11 +40,11 @@ describe('rates', () => {
     const fine = profile(counters, s, new Scale({ from: 0, to: 200 }, 0, 400));
     expect(fine.reduce((sum, x) => sum + x, 0)).toBeCloseTo(150);
   });
-  test('in gigabits of bytes, per microsecond of others', async () => {
+  test('in gigabits of bytes, per millisecond of others', async () => {
     const t = await trace;
     const [bytes, , misses] = t.points;
     expect([0.05, 1.25e-5, 0].map((r) => formatRate(r, bytes))).toEqual(['400 Gb/s', '100 Mb/s', '0 Gb/s']);
-    expect(formatRate(3.21e-6, misses)).toBe('3.21 misses/µs');
+    expect(formatRate(3.21e-9, misses)).toBe('3.21 /ms');
   });
 });
 
