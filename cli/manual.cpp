@@ -73,6 +73,7 @@ std::string man_tail() {
          ".TP\n.B 130\ninterrupted; what there was has been reported\n"
          ".SH ENVIRONMENT\n"
          ".TP\n.B RDMASIM_DATA\na directory with scenarios and profiles, searched first\n"
+         ".TP\n.B RDMASIM_PYTHON\nthe Python interpreter of the report, /usr/bin/python3 by default\n"
          ".SH FILES\n"
          ".I /usr/share/rdmasim/scenarios\n.PP\nScenarios, machine profiles and the JSON Schemas of both.\n";
 }

@@ -4,6 +4,7 @@
 include(GNUInstallDirs)
 install(DIRECTORY scenarios/ DESTINATION ${CMAKE_INSTALL_DATADIR}/rdmasim/scenarios FILES_MATCHING PATTERN "*.json")
 install(FILES tools/trace_viewer/dist/index.html DESTINATION ${CMAKE_INSTALL_DATADIR}/rdmasim RENAME trace_viewer.html OPTIONAL)
+install(DIRECTORY tools/report/ DESTINATION ${CMAKE_INSTALL_DATADIR}/rdmasim/report PATTERN "__pycache__" EXCLUDE)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # `cpack` in a build directory makes a Debian package.
@@ -18,6 +19,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3-matplotlib, python3-jinja2")  # of `rdmasim report`
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 "CPU, PCIe, IOMMU, adapter, kernel and fabric are simulated together, from
 ibv_post_send to the peer's ibv_poll_cq, with exact bytes and times.")

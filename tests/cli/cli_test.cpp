@@ -21,7 +21,7 @@ TEST_F(Cli, HelpAndVersion) {
   EXPECT_EQ(version.code, 0);
   EXPECT_THAT(version.out, testing::MatchesRegex("rdmasim [0-9.]+ \\(git .+, .+, (GCC|Clang) .+, SystemC 2\\..+\\)\n"));
   EXPECT_EQ(version.err, "");
-  for (const char* command : {"run", "explore", "view", "validate", "config", "list"}) {
+  for (const char* command : {"run", "report", "explore", "view", "validate", "config", "list"}) {
     const Finished f = rdmasim({command, "--help"});
     EXPECT_EQ(f.code, 0);
     EXPECT_THAT(f.out, HasSubstr(std::string("usage: rdmasim ") + command));
@@ -121,6 +121,7 @@ TEST_F(Cli, JsonGoesToStdoutAndTheSameToTheOutputDirectory) {
   for (const sim::Json& stage : j.at("/workloads/0/breakdown_ns")->items()) sum += *stage.find("p50_ps")->as_int64();
   EXPECT_EQ(sim::Json(sum), *j.at("/workloads/0/median_message/latency_ps"));
   EXPECT_EQ(slurp(out / "result.json"), f.out);
+  EXPECT_EQ(*parsed(slurp(out / "resolved_scenario.json")).at("/seed"), sim::Json(12));
   EXPECT_GT(fs::file_size(out / "trace.jsonl"), 1000u);
   EXPECT_GT(fs::file_size(out / "trace.perfetto.json"), 1000u);
 }

@@ -45,6 +45,17 @@ class Installed(unittest.TestCase):
         ran = run(self.rdmasim, "run", scenario, "--format", "json", cwd=self.dir)
         self.assertEqual((ran.returncode, json.loads(ran.stdout)["verdict"]), (0, "ok"))
 
+    def test_it_makes_a_report(self):
+        out = os.path.join(self.dir, "out")
+        run(self.rdmasim, "run", os.path.join(self.root, "usr/share/rdmasim/scenarios/rc_send_pingpong.json"), "--quiet", "--out", out)
+        program = os.path.join(self.root, "usr/share/rdmasim/report")
+        os.rename(os.path.join(program, "templates", "report.css"), os.path.join(program, "templates", "hidden.css"))
+        self.assertNotEqual(run(self.rdmasim, "report", out).returncode, 0, "another program than the installed one")
+        os.rename(os.path.join(program, "templates", "hidden.css"), os.path.join(program, "templates", "report.css"))
+        made = run(self.rdmasim, "report", out)
+        self.assertEqual((made.returncode, made.stderr), (0, ""))
+        self.assertIn("python3-matplotlib", run("dpkg-deb", "-f", self.package, "Recommends").stdout)
+
     def test_a_plugin_is_built_with_the_installed_headers(self):
         flags = run(self.rdmasim, "config", "--plugin-flags").stdout.split()
         self.assertIn("-I" + os.path.join(self.root, "usr/include/rdmasim"), flags)
