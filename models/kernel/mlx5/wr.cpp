@@ -169,8 +169,10 @@ void finish_wqe(Post& p, const ibv_send_wr& wr, int opcode, std::uint32_t nreq, 
   sq.wqe_head[idx] = sq.head + nreq;
 
   Kernel& kernel = p.qp.device->kernel;
+  // On a CQ that the core polls it is the address of an ib_cqe, which means nothing to readers of traces.
+  const std::uint64_t shown_wr_id = p.qp.send_cq->poll == nullptr ? wr.wr_id : 0;
   const sim::MsgId id = kernel.context().journeys.begin(entry, p.k.flow, static_cast<std::uint8_t>(wr.opcode), p.bytes,
-                                                        {kernel.platform().host, p.qp.qpn, wr.wr_id});
+                                                        {kernel.platform().host, p.qp.qpn, shown_wr_id});
   sq.wr(sq.head + nreq) = {id, static_cast<std::uint8_t>(wr.opcode)};
   p.k.tags->publish(sq.cur_post, id);
   p.k.new_msgs.push_back(id);

@@ -42,7 +42,7 @@ bool EventFile::push(const QueuedEvent& e, const cpu::Core* core) {
   ++records_;
   if (kind_ == Kind::completion)
     trace_.instant(trace_points::channel_event, e.cause, context_.now(), waiters_.size(), queue_.size());
-  else trace_.instant(trace_points::async_event, e.cause, context_.now(), e.type, e.element);
+  else trace_.instant(trace_points::async_event, e.cause, context_.now(), e.type, e.number);
   wake(e.cause, core);
   return true;
 }

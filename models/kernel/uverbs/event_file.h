@@ -19,6 +19,7 @@ namespace kernel {
 struct QueuedEvent {
   std::uint64_t element = 0;  ///< user handle, or port number
   std::uint32_t type = 0;     ///< enum ib_event_type; unused in completion records
+  std::uint32_t number = 0;   ///< of the object or port, for traces
   const void* object = nullptr;
   std::uint32_t* reported = nullptr;
   sim::trace::Cause cause;

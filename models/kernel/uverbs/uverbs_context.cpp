@@ -10,7 +10,8 @@
 namespace kernel {
 
 void UverbsFile::device_event(void* file, ibv_event_type type, std::uint64_t port, sim::trace::Cause cause) {
-  static_cast<UverbsFile*>(file)->async_->push({port, static_cast<std::uint32_t>(type), nullptr, nullptr, cause});
+  static_cast<UverbsFile*>(file)->async_->push(
+      {port, static_cast<std::uint32_t>(type), static_cast<std::uint32_t>(port), nullptr, nullptr, cause});
 }
 
 int UverbsFile::get_context(Io& io) {

@@ -184,9 +184,15 @@ void UverbsFile::end_use() {
 
 namespace {
 
+std::uint32_t number_of(const Object& o) {
+  if (o.type == ObjectType::cq) return static_cast<const Cq&>(o).cqn;
+  if (o.type == ObjectType::srq) return static_cast<const Srq&>(o).srqn;
+  return o.type == ObjectType::qp ? static_cast<const Qp&>(o).qpn : 0;
+}
+
 void async_event(Object& o, ibv_event_type type, sim::trace::Cause cause) {
   Uobject& u = o.uobject;
-  u.async->push({u.user_handle, static_cast<std::uint32_t>(type), &o, &u.async_events_reported, cause});
+  u.async->push({u.user_handle, static_cast<std::uint32_t>(type), number_of(o), &o, &u.async_events_reported, cause});
 }
 
 }  // namespace

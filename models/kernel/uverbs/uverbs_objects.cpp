@@ -28,7 +28,7 @@ void completion(Cq& cq, sim::trace::Cause cause, const EventTimes& times) {
   if (u.channel == nullptr) return;
   Kernel& kernel = cq.device->kernel;
   if (kernel.atomic_alloc_fails()) return kernel.counter("events_lost").add();
-  u.channel->push({u.user_handle, 0, &cq, &u.comp_events_reported, cause, times},
+  u.channel->push({u.user_handle, 0, cq.cqn, &cq, &u.comp_events_reported, cause, times},
                   &kernel.comp_eq(cq.comp_vector).core());
 }
 
