@@ -11,7 +11,7 @@ import tempfile
 
 def main(rdmasim, root):
     different = []
-    files = sorted(glob.glob(os.path.join(root, "scenarios/cases/*.json")))
+    files = sorted(glob.glob(os.path.join(root, "scenarios/[ce]*/*.json")))
     assert len(files) > 30
     with tempfile.TemporaryDirectory(prefix="rdmasim_repeat_") as scratch:
         for file in files:
