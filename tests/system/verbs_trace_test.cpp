@@ -183,6 +183,30 @@ TEST_F(VerbsTrace, TheLevelsOfAResetQueuePairAreZero) {
   EXPECT_THAT(seen.level(rq), ElementsAre(0, 1, 0));
 }
 
+// What the device has written before it went can still be polled.
+TEST_F(VerbsTrace, CqesOfADeviceThatIsGoneAreCountedUntilTheyArePolled) {
+  for (HostConfig& h : p.scenario.hosts) h.kernel.device.hotplug_delay = 20_us;
+  std::string unseen;
+  p.run(
+      [](End& e) {
+        for (std::uint64_t i = 0; i < 2; ++i) ASSERT_EQ(e.send(i, 0, 8), 0);
+        e.wait(2);
+      },
+      [&](End& e) {
+        unseen = "host1.hca.cq" + std::to_string(seen.of("verbs.create_cq", 1).at(0).args[0]) + ".unseen";
+        for (std::uint64_t i = 0; i < 2; ++i) ASSERT_EQ(e.receive(i, 0, 8), 0);
+        e.thread().sleep(200_us);
+        Host& host = p.cluster->host(1);
+        host.create_thread(host.create_process(), 1, "hand", [&] { host.remove_device(false); })
+            .start(cpu::current().now());
+        e.thread().sleep(50_ms);
+        EXPECT_EQ(seen.level(unseen), (std::vector<std::int64_t>{0, 1, 2}));
+        ibv_wc wc[4];
+        EXPECT_EQ(ibv_poll_cq(e.cq, 4, wc), 2);
+      });
+  EXPECT_THAT(seen.level(unseen), ElementsAre(0, 1, 2, 1, 0));
+}
+
 TEST_F(VerbsTrace, AnSrqCountsItsWqes) {
   std::uint64_t srqn = 0;
   p.run([](End&) {},
