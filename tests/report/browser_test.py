@@ -1,12 +1,82 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The page in a real Chromium: nothing on the console, nothing from outside the file, all plots and tables reached by the keyboard, tables
-that sort, two colour schemes, and paper. REPORT_SCREENSHOTS=DIR keeps pictures of it."""
+"""browser_test.py RDMASIM: the page in a real Chromium. Nothing on the console, nothing from outside the file, all plots and tables
+reached by the keyboard, tables that sort, two colour schemes, and paper. REPORT_SCREENSHOTS=DIR keeps pictures of it."""
 import os
+import subprocess
+import sys
 import unittest
 
 from browser import Browser
-from fixture import Case, signalling
+from fixture import METRICS, ROOT, Case, Sweep, signalling
+
+RDMASIM = None
+
+
+# Texts of plots that lie on each other, by more than a rounding. The boxes of slanted ones say nothing.
+OVERLAPS = """(() => {
+  const found = [];
+  for (const svg of document.querySelectorAll('figure svg')) {
+    const texts = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim() && !/rotate\\(-35/.test(t.getAttribute('transform')));
+    const boxes = texts.map(t => [t.textContent.trim(), t.getBoundingClientRect()]);
+    boxes.forEach(([a, p], i) => boxes.slice(i + 1).forEach(([b, q]) => {
+      const width = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+      const height = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+      if (width > 2 && height > 3) found.push(`${svg.parentElement.id}: ${a} / ${b}`);
+    }));
+  }
+  return found;
+})()"""
+
+
+class OtherPages(Case):
+    """Runs, random designs, words on an axis, long texts: their texts keep apart, and they too leave the console empty."""
+
+    def check(self, name):
+        self.report()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        browser.open(os.path.join(self.directory, "report.html"))
+        self.assertEqual((browser.console, browser.errors), ([], []))
+        self.assertEqual(browser.evaluate(OVERLAPS), [])
+        self.assertLessEqual(browser.evaluate("document.documentElement.scrollWidth"), 1280)
+        if folder := os.environ.get("REPORT_SCREENSHOTS"):
+            browser.screenshot(os.path.join(folder, name + ".png"))
+
+    def simulate(self, scenario):
+        subprocess.run(
+            [RDMASIM, "run", f"scenarios/{scenario}", "--out", self.directory, "--quiet"], cwd=ROOT, stderr=subprocess.DEVNULL
+        )
+
+    def test_a_ping_pong(self):
+        self.simulate("rc_send_pingpong.json")
+        self.check("run")
+
+    def test_a_deadlock(self):
+        self.simulate("cases/all_unsignaled_and_a_poll_for_ever.json")
+        self.check("deadlock")
+
+    def test_a_random_design(self):
+        sweep = Sweep(self.directory, [("rate", "gbps", 1), ("delay", "ns", 1), ("wait", "", 0)], METRICS, "latin_hypercube")
+        for i in range(60):
+            a, b = (i * 37) % 60, (i * 23) % 60
+            values = [(f"{a + 40} Gb/s", a + 40), (f"{b * 100} ns", b * 100), ("poll" if i % 2 else "event", None)]
+            sweep.add(values, [1 + a / 20, 2000 + 7 * b, 90 + a + b], latency=1000 + 5 * b)
+        sweep.close()
+        self.check("random")
+
+    def test_sizes_words_and_three_parameters(self):
+        sweep = Sweep(self.directory, [("size", "bytes", 1), ("completion", "", 0), ("delay", "ns", 1)], METRICS)
+        for delay in (100, 1000, 10000):
+            for wait in ("poll", "event", "poll_then_event"):
+                for k in range(3, 24):
+                    text = f"{2**k} B" if k < 10 else f"{2**(k - 10)} KiB" if k < 20 else f"{2**(k - 20)} MiB"
+                    numbers = [1e3 / (200 + 2**k), 1000 + delay + 2**k / 12, 100 + len(wait)]
+                    sweep.add(
+                        [(text, 2**k), (wait, None), (f"{delay} ns", delay)], numbers, latency=1000 + delay + 2**k / 12
+                    )
+        sweep.close()
+        self.check("three")
 
 
 class InChromium(Case):
@@ -87,21 +157,7 @@ class InChromium(Case):
             self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
 
     def test_texts_of_a_plot_do_not_lie_on_each_other(self):
-        overlaps = self.browser.evaluate(
-            """(() => {
-          const found = [];
-          for (const svg of document.querySelectorAll('figure svg')) {
-            const boxes = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim())
-              .map(t => [t.textContent.trim(), t.getBoundingClientRect()]);
-            boxes.forEach(([a, p], i) => boxes.slice(i + 1).forEach(([b, q]) => {
-              const w = Math.min(p.right, q.right) - Math.max(p.left, q.left), h = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
-              if (w > 2 && h > 3) found.push(`${svg.parentElement.id}: ${a} / ${b}`);
-            }));
-          }
-          return found;
-        })()"""
-        )
-        self.assertEqual(overlaps, [])
+        self.assertEqual(self.browser.evaluate(OVERLAPS), [])
 
     def contrast(self):
         """Least contrast (WCAG 2) of the texts of the page and of plots, but for those in cells and bars, which are black or white on
@@ -139,4 +195,5 @@ class InChromium(Case):
 
 
 if __name__ == "__main__":
+    RDMASIM = os.path.abspath(sys.argv.pop())
     unittest.main()

@@ -52,18 +52,25 @@ class Knee(unittest.TestCase):
         self.assertIsNotNone(findings.knee(xs, [64 / x for x in xs]))
         s = curve(xs, [64 / x for x in xs])
         c = cut(s)
-        self.assertEqual(findings.knee_findings(c.x, c.lines, [RATE]), [])
+        self.assertEqual(findings.knee_findings(c, [RATE]), [])
+
+    def test_of_a_straight_line_is_none_though_a_logarithmic_axis_bends_it(self):
+        self.assertIsNone(findings.knee([1, 2, 4, 8, 16, 32, 64], [11, 12, 14, 18, 26, 42, 74], log_x=True))
+
+    def test_is_where_the_curve_turns_on_the_axes_as_drawn(self):
+        xs = [2**k for k in range(12)]
+        self.assertEqual(xs[findings.knee(xs, [1000 / max(x, 32) for x in xs], True, True).index], 32)
 
     def test_tells_on_which_side_the_change_lies(self):
         s = curve([10, 20, 30, 40, 50, 60], [1, 1, 1, 1, 1, 9])
         c = cut(s)
-        text = findings.knee_findings(c.x, c.lines, [RATE])[0].text
+        text = findings.knee_findings(c, [RATE])[0].text
         self.assertEqual(text, "message rate: knee at depth = 50; beyond it lies 100 % of the whole change.")
 
     def test_is_told_with_its_parameter(self):
         s = curve([8, 16, 32, 64, 128, 256], [1, 2, 4, 4.1, 4.2, 4.3])
         c = cut(s)
-        text = findings.knee_findings(c.x, c.lines, [RATE])[0].text
+        text = findings.knee_findings(c, [RATE])[0].text
         self.assertEqual(text, "message rate: knee at depth = 32; up to there lies 91 % of the whole change.")
 
 

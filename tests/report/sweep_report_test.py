@@ -18,7 +18,7 @@ class Values(Case):
     def test_every_number_of_the_database_is_in_the_table_of_points(self):
         signalling(self.directory)
         rows = self.page().tables["point-table"]
-        self.assertEqual([c[1] for c in rows[0]][:4], ["point", "CQ depth CQEs", "CQ mod WRs per signalled one", "verdict"])
+        self.assertEqual([c[1] for c in rows[0]][:4], ["point", "CQ depth CQEs", "CQ mod WRs per signaled WR", "verdict"])
         with sqlite3.connect(os.path.join(self.directory, "sweep.sqlite")) as db:
             points = db.execute("SELECT point, verdict FROM point ORDER BY point").fetchall()
             self.assertEqual(len(rows), 1 + len(points))
@@ -46,6 +46,15 @@ class Values(Case):
             stages = db.execute("SELECT stage, mean_ns, p50_ns FROM breakdown ORDER BY point, position").fetchall()
         self.assertEqual([(float(r[1][0]), float(r[2][0])) for r in tables["cdf-table-0"][1:]], quantiles)
         self.assertEqual([(r[1][1], float(r[2][0]), float(r[3][0])) for r in tables["stage-table-0"][1:]], stages)
+
+    def test_messages_of_points_that_failed_are_not_drawn(self):
+        sweep = Sweep(self.directory, [("a", "", 1)], METRICS)
+        for i, verdict in enumerate(("ok", "cq_overrun", "unmet", "deadlock")):
+            sweep.add([(str(i), i)], [1, 2, 3], verdict, latency=1000 * (i + 1))
+        sweep.close()
+        tables = self.page().tables
+        self.assertEqual(sorted({r[0][1] for r in tables["cdf-table-0"][1:]}), ["a = 0", "a = 2"])
+        self.assertEqual(sorted({r[0][1] for r in tables["stage-table-0"][1:]}), ["a = 0", "a = 2"])
 
     def test_plots_tell_each_value_under_the_pointer(self):
         signalling(self.directory, depths=(8, 16, 32), ratios=(1, 2))

@@ -8,8 +8,8 @@ from units import scale_for, short
 
 MOST_FAILURES = 15
 KNEE_POINTS = 5  # a knee of fewer points is a guess
-KNEE_DISTANCE = 0.15  # of the curve from its chord, on linear axes
-KNEE_BEND = 0.1  # the same as it is drawn, where an axis may be logarithmic
+KNEE_DISTANCE = 0.15  # of the curve from its chord as drawn; a parabola has 0.25
+KNEE_BEND = 0.1  # the same on linear axes
 
 
 @dataclass(frozen=True)
@@ -31,26 +31,22 @@ def _distances(xs, ys):
     return [abs((y - ys[0]) / height - (x - xs[0]) / width) for x, y in zip(xs, ys)]
 
 
-def bend(xs, ys):
-    """The largest distance from the chord; a parabola has 0.25, a straight line 0."""
-    return max(_distances(xs, ys))
-
-
-def knee(xs, ys):
-    """The point farthest from the chord of the curve's ends, with both axes scaled to 0..1 (the idea of Kneedle, Satopää et al.
-    2011, without its smoothing). There the curve is as steep as it is on average: before it a step brings more than the average,
-    behind it less, or the other way round. None when the curve is short, flat, close to straight, or does not go one way."""
+def knee(xs, ys, log_x=False, log_y=False):
+    """The point farthest from the chord of the curve's ends, on the axes as they are drawn, scaled to 0..1 (the idea of Kneedle,
+    Satopää et al. 2011, without its smoothing). There the curve is as steep as it is on average. None when the curve is short,
+    flat, or does not go one way; nor when it is close to straight as drawn (a power law on logarithmic axes) or on linear axes (a
+    straight line that a logarithmic axis bends)."""
     if len(xs) < KNEE_POINTS or len(set(xs)) < len(xs):
         return None
     height = ys[-1] - ys[0]
-    if xs[-1] == xs[0] or abs(height) <= 0.02 * max(abs(y) for y in ys):
+    if abs(height) <= 0.02 * max(abs(y) for y in ys):
         return None
     against = sum(max(0.0, (a - b) * math.copysign(1, height)) for a, b in zip(ys, ys[1:]))
-    if against > 0.1 * abs(height):
+    if against > 0.1 * abs(height) or max(_distances(xs, ys)) < KNEE_BEND:
         return None
-    distances = _distances(xs, ys)
-    best = max(range(1, len(xs) - 1), key=distances.__getitem__)
-    return Knee(best, (ys[best] - ys[0]) / height, distances[best]) if distances[best] >= KNEE_DISTANCE else None
+    drawn = _distances([math.log(x) for x in xs] if log_x else xs, [math.log(y) for y in ys] if log_y else ys)
+    best = max(range(1, len(xs) - 1), key=drawn.__getitem__)
+    return Knee(best, (ys[best] - ys[0]) / height, drawn[best]) if drawn[best] >= KNEE_DISTANCE else None
 
 
 def value_text(metric, value):
@@ -193,22 +189,22 @@ def optimum_findings(study, metrics):
     return out
 
 
-def knee_findings(x, lines, metrics):
+def knee_findings(cut, metrics):
     """One per metric, value, and side of it on which most of the change lies: the lines that have their knee there."""
     out = []
     for metric in metrics:
         at = {}
-        for line in lines:
-            found = line.knee(x, metric)
-            if found:
-                at.setdefault((found[0], found[1].share >= 0.5), []).append((line, found[1].share))
+        for line, value, found in cut.knees(cut.lines, metric):
+            at.setdefault((value, found.share >= 0.5), []).append((line, found.share))
         for (value, before), same in at.items():
             shares = sorted(round(100 * (share if before else 1 - share)) for _, share in same)
             span = f"{shares[0]}" if shares[0] == shares[-1] else f"{shares[0]} to {shares[-1]}"
             where = together([line for line, _ in same])
             name = metric.label + (f" ({where})" if where else "")
             side = "up to there" if before else "beyond it"
-            out.append(Finding("knee", f"{name}: knee at {x.label} = {value.text}; {side} lies {span} % of the whole change."))
+            out.append(
+                Finding("knee", f"{name}: knee at {cut.x.label} = {value.text}; {side} lies {span} % of the whole change.")
+            )
     return out
 
 

@@ -22,14 +22,14 @@ def line_plot(study, cut, panel, metric, name):
     shown = spread(measured, MOST_LINES)
     figure = Figure(figsize=(style.WIDTH, style.HEIGHT))
     ax = figure.add_subplot()
-    values = [c.mean(metric) for line in cut.lines for _, c in line.curve(x, metric)]  # of all panels, so that they compare
+    values = cut.means(metric)
     divisor = value_axis(ax.yaxis, metric.label, metric.unit, values)
     parameter_axis(ax.xaxis, x)
     plot = Plot(
         name, f"{metric.label} by {x.label}" + (f", {panel.text}" if panel.text else ""), _summary(x, measured, metric), figure
     )
     handles = [_draw(ax, x, line, metric, divisor, i, study, plot) for i, line in enumerate(shown)]
-    _ring_knees(ax, x, shown, metric, divisor, plot)
+    _ring_knees(ax, cut, shown, metric, divisor, plot)
     _star_best(ax, x, shown, metric, divisor, study, plot)
     _mark_failures(ax, x, panel)
     _set_limits(ax, [v / divisor for v in values])
@@ -80,20 +80,12 @@ def _draw(ax, x, line, metric, divisor, i, study, plot):
     return handle
 
 
-def _ring_knees(ax, x, lines, metric, divisor, plot):
-    found = [(line, line.knee(x, metric)) for line in lines]
-    found = [(line, knee[0]) for line, knee in found if knee]
-    for line, value in found:
-        ax.plot(
-            [x.place(value)],
-            [line.cells[value].mean(metric) / divisor],
-            marker="o",
-            markersize=11,
-            markerfacecolor="none",
-            markeredgecolor=style.INK,
-            markeredgewidth=1.3,
-            linestyle="none",
-        )
+def _ring_knees(ax, cut, lines, metric, divisor, plot):
+    found = cut.knees(lines, metric)
+    for line, value, _ in found:
+        at = [cut.x.place(value)], [line.cells[value].mean(metric) / divisor]
+        look = {"markersize": 11, "markerfacecolor": "none", "markeredgecolor": style.INK, "markeredgewidth": 1.3}
+        ax.plot(*at, marker="o", linestyle="none", **look)
     if found:
         plot.notes.append("A ring marks a knee.")
 

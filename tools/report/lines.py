@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a grid is cut into figures: the axis of the plots, a line for each value of the second parameter, a panel for what is left."""
-import math
 from dataclasses import dataclass, field
 
 import findings
 from model import ReportError
+from units import wide
 from metrics import label_of
 
 MOST_LINES = 8  # as many as there are colours with markers
@@ -24,19 +24,6 @@ class Line:
         """[(value, combination)] where the metric was measured, along the axis."""
         return [(v, self.cells[v]) for v in x.values if v in self.cells and self.cells[v].mean(metric) is not None]
 
-    def knee(self, x, metric):
-        """(value of x, Knee), or None. A curve that is straight as it is drawn has none: a power law bends only on linear axes."""
-        curve = self.curve(x, metric)
-        if not x.numeric or len(curve) < 2:
-            return None
-        xs, ys = [x.number(v) for v, _ in curve], [c.mean(metric) for _, c in curve]
-        found = findings.knee(xs, ys)
-        drawn_xs = [math.log(v) for v in xs] if x.scale == "log" else xs
-        drawn_ys = [math.log(v) for v in ys] if min(ys) > 0 else ys  # whether or not the other lines make the axis logarithmic
-        if found is None or findings.bend(drawn_xs, drawn_ys) < findings.KNEE_BEND:
-            return None
-        return curve[found.index][0], found
-
 
 @dataclass
 class Panel:
@@ -54,6 +41,20 @@ class Cut:
     @property
     def lines(self):
         return [line for panel in self.panels for line in panel.lines]
+
+    def means(self, metric):
+        """Of all points that are drawn, in all panels, which share an axis."""
+        return [c.mean(metric) for line in self.lines for _, c in line.curve(self.x, metric)]
+
+    def knees(self, lines, metric):
+        """[(line, value of the horizontal axis, Knee)] of those lines that have one, on the axes as they are drawn."""
+        out, log_y = [], wide(self.means(metric))
+        for line in lines if self.x.numeric else []:
+            curve = line.curve(self.x, metric)
+            xs, ys = [self.x.number(v) for v, _ in curve], [c.mean(metric) for _, c in curve]
+            found = findings.knee(xs, ys, self.x.scale == "log", log_y)
+            out += [(line, curve[found.index][0], found)] if found else []
+        return out
 
 
 def choose_axes(study, wanted):

@@ -17,7 +17,6 @@ from model import parameter_text
 from svg import Plot
 from units import scale_for, short, wide
 
-MOST_LETTERED = 400  # cells that get a number
 MOST_TOLD = 2500  # cells that are told under the pointer
 HATCH = "#8a949e"  # seen on light and on dark ground
 MIXED = "mixed"  # verdict of a cell whose points do not agree
@@ -41,17 +40,17 @@ def heat_map(study, cut, panel, metric, name):
     ax.grid(False)
     title = f"{metric.label if metric else 'verdict'} by {x.label} and {y.label}" + (f", {panel.text}" if panel.text else "")
     plot = Plot(name, title, _summary(cells, rows, len(x.values), metric, means), figure)
-    everywhere = [c.mean(metric) for line in cut.lines for _, c in line.curve(x, metric)] if metric else []
+    everywhere = cut.means(metric) if metric else []
     paint, divisor = _colors(figure, ax, metric, everywhere) if metric else (None, 1.0)
     marks = letters_of({_verdict(c) for _, _, c in cells if not c.ok})
+    texts = {(column, row): _cell_text(c, metric, divisor, marks) for column, row, c in cells}
+    size = _font_size(list(texts.values()), len(x.values), rows)
     for column, row, c in cells:
         face = _draw_cell(ax, column, row, c, metric, paint)
         if len(cells) <= MOST_TOLD:
             plot.tips[f"cell-{column}-{row}"] = [_told(study, c, metric)]
-        if len(cells) <= MOST_LETTERED:
-            _letter(
-                ax, column, row, c, metric, divisor, face, marks, 8 if len(x.values) <= 8 else 7 if len(x.values) <= 12 else 5.5
-            )
+        if size:
+            _letter(ax, column, row, texts[column, row], size, face)
     if metric:
         _frame_best(ax, cells, optimum(metric, study.combinations), plot)
     _cell_axis(ax.xaxis, x, x.values)
@@ -123,28 +122,31 @@ def _told(study, combination, metric):
     return f"{parameter_text({p.name: combination.value(p) for p in study.parameters})}: {combination.verdict}"
 
 
-def _letter(ax, column, row, combination, metric, divisor, face, marks, size):
-    """The number or the verdict in a cell."""
+def _cell_text(combination, metric, divisor, marks):
+    """The number of a cell with three digits, or the verdict's mark."""
     value = combination.mean(metric) if metric else None
     if value is not None:
         number = value / divisor
         digits = min(6, max(0, 2 - math.floor(math.log10(abs(number))))) if number else 0
-        ax.text(
-            column, row, short(float(f"{number:.{digits}f}")), ha="center", va="center", fontsize=size, color=_readable_on(face)
-        )
-    elif not combination.ok:
-        ax.text(
-            column,
-            row,
-            marks[_verdict(combination)],
-            ha="center",
-            va="center",
-            fontsize=size + 0.5,
-            fontweight="bold",
-            bbox={"facecolor": style.FAILED, "edgecolor": "none", "pad": 0.8},
-        )
-    elif metric is None:
-        ax.text(column, row, "ok", ha="center", va="center", fontsize=size)
+        return short(float(f"{number:.{digits}f}"))
+    return marks[_verdict(combination)] if not combination.ok else "" if metric else "ok"
+
+
+def _font_size(texts, columns, rows):
+    """The largest size in which the widest text fits its cell, None if it would be too small to read."""
+    width, height = 72 * 5.2 / columns, 72 * 4.2 / rows  # of a cell, in points
+    size = min(8, 0.9 * width / (0.64 * max(1, *map(len, texts))), 0.8 * height)
+    return size if size >= 5 else None
+
+
+def _letter(ax, column, row, text, size, face):
+    """A number in black or white on the colour of its cell, a mark on a ground of its own, so that the hatch does not cross it."""
+    if isinstance(face, tuple):
+        ax.text(column, row, text, ha="center", va="center", fontsize=size, color=_readable_on(face))
+    else:
+        ground = {"bbox": {"facecolor": style.FAILED, "edgecolor": "none", "pad": 0.8}} if face == style.FAILED else {}
+        weight = "bold" if ground else "normal"
+        ax.text(column, row, text, ha="center", va="center", fontsize=size, fontweight=weight, **ground)
 
 
 def _readable_on(face):

@@ -19,7 +19,7 @@ def time_text(ns):
 
 def build(result, scenario, config):
     unmet = [e for e in result["expectations"] if not e["met"]]
-    verdict = result["verdict"]
+    verdict, expected = result["verdict"], bool(result["expectations"])
     makers = (_workloads, _latency, _programs, _busy, _events, _expectations, _counters)
     return Report(
         title=result["scenario"],
@@ -31,8 +31,8 @@ def build(result, scenario, config):
             ("simulated time", time_text(result["sim_time_ns"])),
             ("version", result["version"]),
         ],
-        verdict=verdict if not unmet else f"{verdict}, not as expected",
-        good=not unmet and (verdict == "ok" or bool(result["expectations"])),
+        verdict=verdict + (", not as expected" if unmet else ", as expected" if expected and verdict != "ok" else ""),
+        good=not unmet and (verdict == "ok" or expected),
         findings=_findings(result, unmet),
         sections=[s for s in (make(result) for make in makers) if s],
         scenario=scenario,
@@ -43,7 +43,7 @@ def build(result, scenario, config):
 def _findings(result, unmet):
     expected = len(result["expectations"])
     text = f"; {expected - len(unmet)} of {expected} expectations are met" if expected else ""
-    out = [Finding("verdict", f"The run ended {result['verdict']}{text}.")]
+    out = [Finding("verdict", f"The verdict is {result['verdict']}{text}.")]
     out += [Finding("verdict", line) for line in result["outstanding"]]
     for name, p in result["programs"].items():
         out += [Finding("failure", f"{name}: {f['at']}: {f['step']}: {f['message']}") for f in p["failures"]]

@@ -96,9 +96,7 @@ def _findings(study, cut, metrics, grid):
     if grid:
         out += findings.failure_findings(study, cut.x, cut.lines)
     out += findings.optimum_findings(study, metrics)
-    out += (
-        findings.knee_findings(cut.x, cut.lines, metrics) if grid and cut.x else findings.correlation_findings(study, metrics)
-    )
+    out += findings.knee_findings(cut, metrics) if grid and cut.x else findings.correlation_findings(study, metrics)
     return out
 
 
@@ -153,16 +151,19 @@ def _label(study, combination):
 def _messages(study, cut):
     """The messages of single points: how long they took, and in which stages."""
     out = Section("latency", "Latency, and where the time goes")
-    workloads = list(dict.fromkeys(d.name for p in study.points for d in p.distributions))
+    workloads = list(dict.fromkeys(d.name for p in study.points for d in p.distributions if p.measured))
     for i, workload in enumerate(workloads):
-        found = [
-            (c, next((d for p in c.points for d in p.distributions if d.name == workload), None)) for c in study.combinations
-        ]
+        found = [(c, _distribution(c, workload)) for c in study.combinations]
         found = [(c, d) for c, d in found if d]
         several = f" of {workload}" if len(workloads) > 1 else ""
         _add_distributions(study, found, i, several, out)
         _add_stages(study, cut, found, i, several, out)
     return out
+
+
+def _distribution(combination, workload):
+    """That of the first point of a combination that came to its end."""
+    return next((d for p in combination.points for d in p.distributions if p.measured and d.name == workload), None)
 
 
 def _note_choice(study, plot, shown, found, how):

@@ -22,7 +22,7 @@ _THINGS = [
     (r"(^|_)messages?(_|$)|(^|_)iters?(_|$)", "messages"),
     (r"cq_depth|(^|_)cqes?(_|$)", "CQEs"),
     (r"[tr]x_depth|max_(send|recv)_wr|(^|_)wqes?(_|$)", "WQEs"),
-    (r"cq_mod|signal", "WRs per signalled one"),
+    (r"cq_mod|signal", "WRs per signaled WR"),
     (r"post_list", "WRs per post"),
     (r"(^|_)qps?(_|$)|num_qp", "QPs"),
     (r"iotlb|entries", "entries"),
