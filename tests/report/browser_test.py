@@ -189,6 +189,7 @@ class InChromium(Case):
         self.browser.pdf(path)
         with open(path, "rb") as f:
             self.assertEqual(f.read(5), b"%PDF-")
+        self.assertLess(os.path.getsize(path), 4_000_000, "hatches became pictures")
         everything = self.browser.evaluate("document.querySelectorAll('details').length")
         self.assertEqual(self.browser.evaluate("opened"), everything - 1)
         self.assertEqual(self.browser.evaluate("document.querySelectorAll('details[open]').length"), 0)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plots of the messages of single runs: the distribution of their latency, and the stages where the time goes."""
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 import style
 from axes import value_axis
+from hatching import hatch
 from svg import Plot
 from units import short, time_scale, wide
 
@@ -77,19 +79,31 @@ def main_stages(bars):
 
 
 def _draw_bar(ax, row, bar, times, parts, divisor, longest, plot):
-    """One bar: its parts (label, stages that it sums up), each with a colour and a hatch, the wide ones with their share."""
-    before, total = 0.0, sum(times.values())
+    """One bar: its parts (label, stages that it sums up), the wide ones with their share. Returns a box for each."""
+    boxes, before, total = [], 0.0, sum(times.values())
     for i, (label, stages) in enumerate(parts):
         width, gid = sum(times.get(stage, 0) for stage in stages), f"bar-{row}-{i}"
-        look = {"color": style.SERIES[i], "hatch": style.HATCHES[i], "edgecolor": "#ffffff", "linewidth": 0.6}
-        name = {"label": label} if row == 0 else {}
-        ax.barh(row, width / divisor, left=before / divisor, height=0.72, **look, **name)[0].set_gid(gid)
+        box = (before / divisor, row - 0.36, width / divisor, 0.72)
+        boxes.append(box)
+        ax.barh(row, box[2], left=box[0], height=box[3], color=style.SERIES[i], edgecolor="#ffffff", linewidth=0.6)[0].set_gid(
+            gid
+        )
         share = 100 * width / total
         plot.tips[gid] = [f"{bar}: {label} {short(width)} ns of {short(total)} ns, {short(round(share, 1))} %"]
         if width > 0.07 * longest:
             look = {"color": "#000000", "bbox": {"facecolor": "#ffffff", "edgecolor": "none", "pad": 1.2}}
             ax.text((before + width / 2) / divisor, row, f"{share:.0f} %", ha="center", va="center", fontsize=7.5, **look)
         before += width
+    return boxes
+
+
+def _hatch_parts(ax, rows, right):
+    """Hatches the parts of all bars; `rows` has a list of boxes for each bar. The vertical axis runs downwards, so slants turn round."""
+    points = (72 * 4.5 / right, 72 * 0.29)
+    for i, boxes in enumerate(zip(*rows)):
+        if style.HATCHES[i]:
+            kind = {"/": "\\", "\\": "/"}.get(style.HATCHES[i], style.HATCHES[i])
+            hatch(ax, kind, [box for box in boxes if box[2] > 0], points, "#ffffff")
 
 
 def stage_plot(bars, name, title, axis_label):
@@ -105,15 +119,20 @@ def stage_plot(bars, name, title, axis_label):
     ax.grid(False, axis="y")
     plot = Plot(name, title, "", figure)
     parts = [(stage, (stage,)) for stage in named] + ([(f"{len(rest)} others", tuple(rest))] if rest else [])
-    for row, (bar, stages) in enumerate(bars):
-        _draw_bar(ax, row, bar, dict(stages), parts, divisor, longest, plot)
+    rows = [_draw_bar(ax, row, bar, dict(stages), parts, divisor, longest, plot) for row, (bar, stages) in enumerate(bars)]
+    _hatch_parts(ax, rows, 1.05 * longest / divisor)
     ax.set_yticks(range(len(bars)), labels=[label for label, _ in bars])
     ax.set_ylim(len(bars) - 0.5, -0.5)
     ax.set_xlabel(f"{axis_label} ({unit})")
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: short(float(f"{v:.6g}"))))
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), ncol=4, borderaxespad=0, handlelength=1.8, handleheight=1.1)
+    handles = [
+        Patch(facecolor=style.SERIES[i], edgecolor="#ffffff", hatch=2 * style.HATCHES[i], label=label)
+        for i, (label, _) in enumerate(parts)
+    ]
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
+    ax.legend(handles=handles, ncol=4, handlelength=1.8, handleheight=1.1, **place)
     if rest:
         plot.notes.append(f"The others are {', '.join(rest)}; the table of stages has each.")
     first = bars[0]

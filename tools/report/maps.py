@@ -12,6 +12,7 @@ from matplotlib.patches import Patch, Rectangle
 import style
 from axes import slant, tick_texts, value_axis
 from findings import optimum, point_text, value_text
+from hatching import hatch
 from lines import spread
 from model import parameter_text
 from svg import Plot
@@ -51,6 +52,7 @@ def heat_map(study, cut, panel, metric, name):
             plot.tips[f"cell-{column}-{row}"] = [_told(study, c, metric)]
         if size:
             _letter(ax, column, row, texts[column, row], size, face)
+    _hatch_failures(ax, cells, len(x.values), rows)
     if metric:
         _frame_best(ax, cells, optimum(metric, study.combinations), plot)
     _cell_axis(ax.xaxis, x, x.values)
@@ -92,28 +94,22 @@ def _draw_cell(ax, column, row, combination, metric, paint):
     """The cell; returns its colour."""
     value = combination.mean(metric) if metric else None
     face = paint(value) if value is not None else "none" if combination.ok else style.FAILED
-    ax.add_patch(
-        Rectangle(
-            (column - 0.5, row - 0.5), 1, 1, facecolor=face, edgecolor=style.FAINT, linewidth=0.5, gid=f"cell-{column}-{row}"
-        )
-    )
-    if not combination.ok:
-        ax.add_patch(
-            Rectangle(
-                (column - 0.5, row - 0.5),
-                1,
-                1,
-                facecolor="none",
-                edgecolor=HATCH,
-                linewidth=0,
-                hatch=_hatch(_verdict(combination)),
-            )
-        )
+    look = {"facecolor": face, "edgecolor": style.FAINT, "linewidth": 0.5}
+    ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, gid=f"cell-{column}-{row}", **look))
     return face
 
 
+def _hatch_failures(ax, cells, columns, rows):
+    failed = {}
+    for column, row, combination in cells:
+        if not combination.ok:
+            failed.setdefault(_hatch(_verdict(combination)), []).append((column - 0.5, row - 0.5, 1, 1))
+    for kind, boxes in failed.items():
+        hatch(ax, kind, boxes, (72 * 5.2 / columns, 72 * 4.2 / rows), HATCH)
+
+
 def _hatch(verdict):
-    return style.VERDICT_HATCHES.get(verdict, "//")
+    return style.VERDICT_HATCHES.get(verdict, style.OTHER_HATCH)
 
 
 def _told(study, combination, metric):
@@ -190,7 +186,7 @@ def _legend(ax, marks, metric):
     if not marks:
         return
     handles = [
-        Patch(facecolor=style.FAILED, edgecolor=HATCH, hatch=_hatch(v), label=f"{mark}: {v}") for v, mark in marks.items()
+        Patch(facecolor=style.FAILED, edgecolor=HATCH, hatch=3 * _hatch(v), label=f"{mark}: {v}") for v, mark in marks.items()
     ]
     if not metric:
         handles.append(Patch(facecolor="none", edgecolor=style.FAINT, label="ok"))

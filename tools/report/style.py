@@ -25,17 +25,18 @@ DASHES = [
     (0, (4, 1.5, 1, 1.5, 1, 1.5)),
     (0, (1, 3)),
 ]
-HATCHES = ["", "//", "\\\\", "", "xx", "--", "", "||"]
-# Beside a letter, so that a verdict shows without colour.
+HATCHES = ["", "/", "\\", "", "x", "-", "", "|"]
+# Beside letters, so that a verdict shows without colour.
 VERDICT_HATCHES = {
-    "deadlock": "xxx",
-    "cq_overrun": "\\\\\\",
-    "failed": "///",
-    "time_limit": "|||",
-    "unmet": "---",
-    "crashed": "+++",
-    "killed": "ooo",
+    "deadlock": "x",
+    "cq_overrun": "\\",
+    "failed": "/",
+    "time_limit": "|",
+    "wall_limit": "|",
+    "unmet": "-",
+    "refused": "-",
 }
+OTHER_HATCH = "+"
 
 HEAT = "viridis"  # rises evenly in lightness, so it reads in grey and without red or green
 
