@@ -32,6 +32,7 @@ Link::Link(sc_core::sc_module_name name, sim::Context& context, const LinkConfig
       wire_trace_(context, -1, path),
       rx_trace_(context, -1, path + ".rx", sim::trace::TrackKind::instant),
       queue_trace_(context, -1, path + ".queue", sim::trace::TrackKind::counter),
+      bytes_trace_(context, -1, path + ".wire_bytes", sim::trace::TrackKind::counter),
       event_trace_(context, -1, path + ".events", sim::trace::TrackKind::instant) {
   SIM_CHECK(config.rate.bps > 0, "link without a rate");
   if (!config.impairment.empty())
@@ -74,6 +75,7 @@ void Link::send_impaired(PacketPtr packet) {
   if (fate.duplicate) {
     twin = packets_.make();
     *twin = *packet;
+    twin->serial = ++serial_;
   }
   transmit(std::move(packet), &id, fate);
   if (twin) {
@@ -92,18 +94,18 @@ void Link::transmit(PacketPtr packet, const FrameId* id, const Impairment::Verdi
   const Picos start = max(now, free_at_);
   const Picos last_bit = start + meter_.take(on_wire(length));
   free_at_ = last_bit + meter_.take(config_.gap);
-  Picos arrival = last_bit + config_.propagation + config_.phy_latency;
+  const Picos arrival = max(last_bit + config_.propagation + config_.phy_latency + fate.delay, last_arrival_);
   packets_count_.add();
   bytes_count_.add(length);
   busy_.add(free_at_ - start);
+  bytes_trace_.level(points::wire_bytes, last_bit, static_cast<std::int64_t>(bytes_count_.value));
 
-  if (wire_trace_.on(points::wire)) trace_send(*packet, start, arrival + fate.delay + fate.reorder, length);
+  if (wire_trace_.on(points::wire)) trace_send(*packet, start, arrival + fate.reorder, length);
   if (fate.delay > Picos{0}) {
     delayed_.add();
     event_trace_.instant(points::delay, packet->cause, now, id->qpn, id->psn, id->opcode,
                          static_cast<std::uint64_t>(fate.delay.n));
   }
-  arrival = max(arrival + fate.delay, last_arrival_);
   if (fate.corrupt) {
     corrupted_.add();
     const std::uint64_t bit = impairment_->corrupt(*packet, *id, context_.buffers);

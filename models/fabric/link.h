@@ -125,7 +125,7 @@ class Link : public sc_core::sc_module, public PacketPort {
   sim::Counter& reordered_;
   sim::Counter& lost_while_down_;
   sim::BusyTime& busy_;
-  sim::trace::Source wire_trace_, rx_trace_, queue_trace_, event_trace_;
+  sim::trace::Source wire_trace_, rx_trace_, queue_trace_, bytes_trace_, event_trace_;
   std::vector<std::byte> frame_;  ///< gathered bytes, while tracing
 };
 

@@ -17,6 +17,8 @@ inline constexpr Point wire{"fabric.wire", Category::fabric, Kind::span, {"qpn",
 inline constexpr Point frame{"fabric.frame", Category::fabric, Kind::packet, {}};
 /// Bytes waiting for the wire.
 inline constexpr Point queue{"fabric.queue", Category::fabric, Kind::level, {"bytes"}};
+/// Bytes of frames that the link has carried so far, Ethernet header to ICRC: its slope is the load.
+inline constexpr Point wire_bytes{"fabric.wire_bytes", Category::fabric, Kind::level, {"bytes"}};
 /// The link goes down or comes up.
 inline constexpr Point link{"fabric.link", Category::fabric, Kind::instant, {"up"}};
 /// An impairment at work; `time` is the extra delay in picoseconds.

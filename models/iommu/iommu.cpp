@@ -5,6 +5,7 @@
 #include "iommu/iommu.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "iommu/trace_points.h"
 
@@ -20,6 +21,8 @@ Iommu::Iommu(sc_core::sc_module_name name, sim::Context& context, const IommuCon
       walk_cache_(config.walk_cache_entries),
       walkers_(config.walks_in_flight),
       trace_(context, host, path),
+      misses_trace_(context, host, path + ".iotlb_misses", sim::trace::TrackKind::counter),
+      entries_trace_(context, host, path + ".iotlb_entries", sim::trace::TrackKind::counter),
       walkers_busy_(context.stats.busy(path + ".walkers", config.walks_in_flight)),
       hits_(context.stats.counter(path + ".iotlb_hits")),
       misses_(context.stats.counter(path + ".iotlb_misses")),
@@ -52,6 +55,7 @@ pcie::DmaTranslation Iommu::miss(std::uint16_t requester, memory::Iova at, bool 
   const sim::Picos now = context_.now();
   const sim::Picos known = now + config_.hit_latency;
   misses_.add();
+  misses_trace_.level(trace_points::kMisses, now, static_cast<std::int64_t>(misses_.value));
   const Root* root = root_of(requester);
   if (root == nullptr) return fault({known, requester, at, write, FaultReason::no_root}, known, cause);
   Walk w = walk(requester, at, root->table);
@@ -73,6 +77,7 @@ pcie::DmaTranslation Iommu::miss(std::uint16_t requester, memory::Iova at, bool 
   e.read = (w.permissions & kPteRead) != 0;
   e.write = (w.permissions & kPteWrite) != 0;
   iotlb_.insert(e);
+  trace_entries();
   return {e.at(at), ready};
 }
 
@@ -103,6 +108,11 @@ Iommu::Walk Iommu::walk(std::uint16_t requester, memory::Iova at, memory::Phys r
     --table.level;
     walk_cache_.insert(requester, at, table);
   }
+}
+
+void Iommu::trace_entries() {
+  if (std::exchange(entries_traced_, iotlb_.size()) != iotlb_.size())
+    entries_trace_.level(trace_points::kEntries, context_.now(), iotlb_.size());
 }
 
 // Occupies the first walker to be free, from `from` on, for `duration`; returns when the walk ends.
@@ -136,6 +146,7 @@ const Iommu::Root* Iommu::root_of(std::uint16_t requester) const {
 void Iommu::set_root(std::uint16_t requester, memory::Phys root) {
   SIM_CHECK(!passthrough(), "page tables for an IOMMU that does not translate");
   iotlb_.invalidate_all(requester);
+  trace_entries();
   walk_cache_.invalidate_all(requester);
   for (Root& r : roots_) {
     if (r.requester != requester) continue;
@@ -148,6 +159,7 @@ void Iommu::set_root(std::uint16_t requester, memory::Phys root) {
 sim::Picos Iommu::invalidate(std::uint16_t requester, memory::Iova at, std::uint64_t pages) {
   const sim::Picos now = context_.now();
   iotlb_.invalidate(requester, at, pages);
+  trace_entries();
   walk_cache_.invalidate_all(requester);
   invalidations_.add();
   sim::Picos done = max(now + config_.invalidation_latency, last_ready_);

@@ -128,6 +128,7 @@ class Iommu final : public sc_core::sc_module, public pcie::AddressTranslator, p
   sim::Picos take_walker(sim::Picos from, sim::Picos duration);
   pcie::DmaTranslation fault(FaultRecord record, sim::Picos ready, sim::trace::Cause cause);
   const Root* root_of(std::uint16_t requester) const;
+  void trace_entries();
 
   sim::Context& context_;
   const IommuConfig config_;
@@ -139,7 +140,8 @@ class Iommu final : public sc_core::sc_module, public pcie::AddressTranslator, p
   sim::Picos last_ready_{0};
   sim::Ring<FaultRecord> faults_;
 
-  sim::trace::Source trace_;
+  sim::trace::Source trace_, misses_trace_, entries_trace_;
+  std::uint32_t entries_traced_ = 0;
   sim::BusyTime& walkers_busy_;
   sim::Counter& hits_;
   sim::Counter& misses_;

@@ -15,6 +15,7 @@ void Iotlb::insert(Entry e) {
     if (s->stamp < victim->stamp) victim = s;
   }
   drop(*victim);
+  ++used_;
   if (e.large) ++large_entries_;
   e.stamp = ++clock_;
   *victim = e;

@@ -41,6 +41,8 @@ class Iotlb {
   /// Drops every entry that overlaps [at, at + pages * 4 KiB).
   void invalidate(std::uint16_t requester, memory::Iova at, std::uint64_t pages);
   void invalidate_all(std::uint16_t requester);
+  /// Entries in use.
+  std::uint32_t size() const { return used_; }
 
  private:
   Entry* set_of(std::uint64_t page) { return entries_.data() + page % sets_ * ways_; }
@@ -54,6 +56,7 @@ class Iotlb {
     return nullptr;
   }
   void drop(Entry& e) {
+    if (e.stamp != 0) --used_;
     if (e.large) --large_entries_;
     e = {};
   }
@@ -61,7 +64,7 @@ class Iotlb {
   std::uint32_t sets_, ways_;
   std::vector<Entry> entries_;
   std::uint64_t clock_ = 0;
-  std::uint32_t large_entries_ = 0;
+  std::uint32_t used_ = 0, large_entries_ = 0;
 };
 
 }  // namespace iommu

@@ -31,6 +31,14 @@ Link::Link(sc_core::sc_module_name name, sim::Context& context, const LinkConfig
                Credits(receiver.completion_headers, receiver.completion_data)},
       trace_(context, host, lane(path, ".", direction)),
       stall_trace_(context, host, lane(path, ".", direction) + ".credits"),
+      waiting_trace_(context, host, lane(path, ".", direction) + ".waiting", sim::trace::TrackKind::counter),
+      bytes_trace_(context, host, lane(path, ".", direction) + ".wire_bytes", sim::trace::TrackKind::counter),
+      credit_trace_{
+          CreditTrace(context, host, lane(path, ".", direction) + ".credits.p", receiver.posted_headers,
+                      receiver.posted_data),
+          CreditTrace(context, host, lane(path, ".", direction) + ".credits.np", receiver.non_posted_headers, 0),
+          CreditTrace(context, host, lane(path, ".", direction) + ".credits.cpl", receiver.completion_headers,
+                      receiver.completion_data)},
       busy_(context.stats.busy(lane(path, ".link.", direction))),
       wire_bytes_(context.stats.counter(lane(path, ".", direction) + ".wire_bytes")),
       stalls_(context.stats.counter(lane(path, ".", direction) + ".credit_stalls")) {
@@ -39,6 +47,10 @@ Link::Link(sc_core::sc_module_name name, sim::Context& context, const LinkConfig
     tlps_[i] = &context.stats.counter(counter);
     payload_[i] = &context.stats.counter(counter + "_bytes");
   }
+}
+
+void Link::start_of_simulation() {
+  for (CreditTrace& c : credit_trace_) c.begin();
 }
 
 void Link::receive(TlpPtr tlp) {
@@ -51,6 +63,7 @@ void Link::receive(TlpPtr tlp) {
   queue_[c].push_back({next_order_++, std::move(tlp)});
   ++waiting_count_;
   pump();
+  waiting_trace_.level(trace_points::kWaiting, context_.now(), static_cast<std::int64_t>(waiting_count_));
 }
 
 void Link::transmit(TlpPtr tlp) {
@@ -80,6 +93,10 @@ void Link::trace(Tlp& tlp, sim::Picos start, sim::Picos arrival, std::uint32_t b
       trace_.span(point, tlp.cause, tlp.t_enqueued, start, arrival, tlp.tag, tlp.length, tlp.address, bytes);
   trace_bytes(tlp, id, start);
   tlp.cause.parent = id;
+  bytes_trace_.level(trace_points::kWireBytes, free_at_, static_cast<std::int64_t>(wire_bytes_.value));
+  CreditTrace& credits = credit_trace_[static_cast<std::size_t>(tlp.fc_class())];
+  credits.take(start, data_credits(tlp));
+  credits.settle(context_.now());
 }
 
 // The header and the beginning of the payload.
@@ -103,7 +120,12 @@ void Link::deliver() {
   buffer_.consumed = context_.now();
   tlp->held = &buffer_;
   out->receive(std::move(tlp));
-  credits_[c].give(data, buffer_.consumed + config_.credit_processing + config_.update_fc_latency);
+  const sim::Picos back = buffer_.consumed + config_.credit_processing + config_.update_fc_latency;
+  credits_[c].give(data, back);
+  if (credit_trace_[c].on()) [[unlikely]] {
+    credit_trace_[c].give(back, data);
+    credit_trace_[c].settle(context_.now());
+  }
   if (waiting_count_ != 0) [[unlikely]]
     arm_wake();
 }
@@ -139,7 +161,9 @@ void Link::pump() {
 
 void Link::wake() {
   if (context_.now() == wake_at_) wake_at_ = sim::kNever;
-  if (waiting_count_ != 0) pump();
+  if (waiting_count_ == 0) return;
+  pump();
+  waiting_trace_.level(trace_points::kWaiting, context_.now(), static_cast<std::int64_t>(waiting_count_));
 }
 
 void Link::arm_wake() {

@@ -7,6 +7,7 @@
 #include <string>
 #include <systemc>
 
+#include "pcie/credit_trace.h"
 #include "pcie/credits.h"
 #include "pcie/pcie_config.h"
 #include "pcie/tlp.h"
@@ -46,6 +47,7 @@ class Link final : public sc_core::sc_module, public TlpSink {
   };
   static constexpr std::size_t kClasses = 3;
 
+  void start_of_simulation() override;
   void transmit(TlpPtr tlp);
   void trace(Tlp& tlp, sim::Picos start, sim::Picos arrival, std::uint32_t bytes);
   void trace_bytes(const Tlp& tlp, std::uint64_t span, sim::Picos t);
@@ -69,7 +71,8 @@ class Link final : public sc_core::sc_module, public TlpSink {
   std::uint64_t next_order_ = 0;
   sim::Picos wake_at_ = sim::kNever;
 
-  sim::trace::Source trace_, stall_trace_;
+  sim::trace::Source trace_, stall_trace_, waiting_trace_, bytes_trace_;
+  std::array<CreditTrace, kClasses> credit_trace_;
   sim::BusyTime& busy_;
   sim::Counter& wire_bytes_;
   sim::Counter& stalls_;

@@ -26,6 +26,12 @@ inline constexpr Point kMsg{
 /// A TLP waited for flow-control credits or behind one that did.
 inline constexpr Point kCreditStall{
     "pcie.credit_stall", Category::pcie, Kind::span, {"class", "length", "data_credits"}};
+/// Flow-control credits that a transmitter has: headers, or data in units of 16 bytes.
+inline constexpr Point kCredits{"pcie.credits", Category::pcie, Kind::level, {"credits"}};
+/// TLPs that wait for credits, or behind one that does.
+inline constexpr Point kWaiting{"pcie.waiting", Category::pcie, Kind::level, {"tlps"}};
+/// Bytes that one direction of a link has carried so far, link layer included: its slope is the load.
+inline constexpr Point kWireBytes{"pcie.wire_bytes", Category::pcie, Kind::level, {"bytes"}};
 /// A DMA read in the root complex: arrived, memory access started, data read.
 inline constexpr Point kDmaRead{"pcie.dma_read", Category::pcie, Kind::span, {"tag", "length", "address", "status"}};
 /// A DMA write in the root complex: arrived, translated, visible in memory.

@@ -165,10 +165,12 @@ struct Recorder : sim::trace::Sink {
     std::vector<std::byte> bytes;
   };
   explicit Recorder(std::vector<sim::trace::Span>& s, std::vector<Frame>& f,
-                    std::vector<std::pair<Picos, std::int64_t>>& l)
-      : spans(s), frames(f), levels(l) {}
+                    std::vector<std::pair<Picos, std::int64_t>>& l, std::vector<std::pair<Picos, std::int64_t>>& c)
+      : spans(s), frames(f), levels(l), carried(c) {}
   void on(const sim::trace::Span& s) override { spans.push_back(s); }
-  void on(const sim::trace::Level& l) override { levels.emplace_back(l.t, l.value); }
+  void on(const sim::trace::Level& l) override {
+    (l.point == &points::queue ? levels : carried).emplace_back(l.t, l.value);
+  }
   void on(const sim::trace::PacketRecord& p) override {
     frames.push_back({p.transmit, p.t, {p.bytes.begin(), p.bytes.end()}});
   }
@@ -177,14 +179,15 @@ struct Recorder : sim::trace::Sink {
   std::vector<sim::trace::Span>& spans;
   std::vector<Frame>& frames;
   std::vector<std::pair<Picos, std::int64_t>>& levels;
+  std::vector<std::pair<Picos, std::int64_t>>& carried;
 };
 
 TEST(Link, traces_the_wire_the_frames_and_the_queue) {
   std::vector<sim::trace::Span> spans;
   std::vector<Recorder::Frame> frames;
-  std::vector<std::pair<Picos, std::int64_t>> levels;
+  std::vector<std::pair<Picos, std::int64_t>> levels, carried;
   Bench b;
-  b.context.tracer.add_sink(std::make_unique<Recorder>(spans, frames, levels));
+  b.context.tracer.add_sink(std::make_unique<Recorder>(spans, frames, levels, carried));
   b.context.tracer.open({});
   b.send(7, 100);
   b.send(8, 100);
@@ -204,6 +207,9 @@ TEST(Link, traces_the_wire_the_frames_and_the_queue) {
   EXPECT_EQ(frames[1].bytes.size(), kHeaders + 100U);
   const std::vector<std::pair<Picos, std::int64_t>> expected{{0_ps, kHeaders + 100}, {slot, 0}};
   EXPECT_EQ(levels, expected);
+  const Picos last_bit = 80_ps * (8 + kHeaders + 100 + 4);
+  EXPECT_EQ(carried, (std::vector<std::pair<Picos, std::int64_t>>{{last_bit, kHeaders + 100},
+                                                                  {slot + last_bit, 2 * (kHeaders + 100)}}));
 }
 
 }  // namespace

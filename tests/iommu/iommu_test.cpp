@@ -6,6 +6,10 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "sim/engine.h"
 
@@ -197,6 +201,27 @@ TEST(Iommu, WorkingSetBeyondTheEntriesMissesEveryTime) {
   };
   EXPECT_EQ(misses(64), 0U);
   EXPECT_EQ(misses(80), 80U);
+}
+
+struct LevelLog : sim::trace::Sink {
+  explicit LevelLog(std::map<std::string, std::vector<std::int64_t>>& out) : levels(out) {}
+  using sim::trace::Sink::on;
+  void on(const sim::trace::Level& l) override { levels[l.point->name].push_back(l.value); }
+  void close(Picos) override {}
+  std::map<std::string, std::vector<std::int64_t>>& levels;
+};
+
+TEST(Iommu, RecordsMissesAndEntries) {
+  Bench b;
+  std::map<std::string, std::vector<std::int64_t>> levels;
+  b.context.tracer.add_sink(std::make_unique<LevelLog>(levels));
+  b.context.tracer.open({});
+  for (const std::uint64_t page : {0x10'0000ULL, 0x20'0000ULL}) b.map({page}, b.base);
+  for (const std::uint64_t at : {0x10'0000ULL, 0x10'0008ULL, 0x20'0000ULL}) b.ask({at});
+  b.dut.invalidate(kDevice, {0x10'0000}, 1);
+  b.ask({0x30'0000});
+  EXPECT_EQ(levels["iommu.iotlb_misses"], (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(levels["iommu.iotlb_entries"], (std::vector<std::int64_t>{1, 2, 1})) << "a fault is not kept";
 }
 
 TEST(Iommu, LargePageIsOneTranslationForTwoMebibytes) {

@@ -129,6 +129,36 @@ TEST(Link, HeaderCreditsBlockUntilUpdateFc) {
   EXPECT_EQ(b.link.waiting(), 0U);
 }
 
+using Levels = std::vector<std::pair<Picos, std::int64_t>>;
+struct LevelLog : sim::trace::Sink {
+  explicit LevelLog(std::map<std::string, Levels>& out) : levels(out) {}
+  using sim::trace::Sink::on;
+  void on(const sim::trace::Track& t) override { tracks[t.id] = t.path; }
+  void on(const sim::trace::Level& l) override { levels[tracks[l.track]].emplace_back(l.t, l.value); }
+  void close(Picos) override {}
+  std::map<std::string, Levels>& levels;
+  std::map<std::uint32_t, std::string> tracks;
+};
+
+TEST(Link, RecordsCreditsAndBytesAtTheirTimes) {
+  pcie::CreditConfig credits;
+  credits.posted_headers = 2;
+  credits.posted_data = 0;
+  Bench b(credits);
+  std::map<std::string, Levels> levels;
+  b.context.tracer.add_sink(std::make_unique<LevelLog>(levels));
+  b.context.tracer.open({});
+  for (std::uint16_t i = 0; i < 3; ++i) b.send(TlpType::MWr, i, 64);
+  b.engine.run();
+  const Picos one = b.ser(88), two = b.ser(176), back = b.config.latency + b.credit_loop();
+  EXPECT_EQ(levels["host0.pcie.up.credits.ph"],
+            (Levels{{0_ps, 1}, {one, 0}, {one + back, 1}, {one + back, 0}, {two + back, 1}}))
+      << "two start, the third with the first one's credit; the third's comes back after all records";
+  EXPECT_EQ(levels.count("host0.pcie.up.credits.pd"), 0U) << "infinite";
+  EXPECT_EQ(levels["host0.pcie.up.waiting"], (Levels{{0_ps, 1}, {one + back, 0}}));
+  EXPECT_EQ(levels["host0.pcie.up.wire_bytes"], (Levels{{one, 88}, {two, 176}, {one + back + one, 264}}));
+}
+
 TEST(Link, DataCreditsBlockInUnitsOf16Bytes) {
   pcie::CreditConfig credits;
   credits.posted_data = 17;
