@@ -43,7 +43,7 @@ sim::Flow SendScheduler::dispatch(Doorbell doorbell) {
     qp->sq_pi = pi;
   } else if (pi != before) {
     stale_.add();
-    co_await read_record(doorbell.qpn);
+    co_await read_record(doorbell.qpn, doorbell.cause);
     qp = device_.qps.find(doorbell.qpn);
     if (qp == nullptr) co_return;
   }
@@ -51,6 +51,7 @@ sim::Flow SendScheduler::dispatch(Doorbell doorbell) {
     const auto ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(doorbell.wqe_index - qp->sq_ci));
     if (ahead < 0 || (ahead == 0 && qp->current_valid)) blueflame_.discard(doorbell.qpn, doorbell.wqe_index);
   }
+  if (doorbell.cause.parent != 0 && qp->sq_pi != before) qp->doorbells.push_back({qp->sq_pi, doorbell.cause.parent});
   if (qp->tags != nullptr) {
     sim::Journeys& journeys = device_.context.journeys;
     for (std::uint16_t i = before; i != qp->sq_pi; ++i) {
@@ -63,11 +64,11 @@ sim::Flow SendScheduler::dispatch(Doorbell doorbell) {
 }
 
 // The record moves the producer index forward, as far as the ring allows; anything else in it is nonsense.
-sim::Task<void> SendScheduler::read_record(std::uint32_t qpn) {
+sim::Task<void> SendScheduler::read_record(std::uint32_t qpn, sim::trace::Cause cause) {
   Qp* qp = device_.qps.find(qpn);
   const std::uint32_t life = qp->generation;
   sim::BufferRef record = device_.context.buffers.make(8);
-  const DmaStatus status = co_await dma_.fetch(qp->dbr, 8, record, 0, {});
+  const DmaStatus status = co_await dma_.fetch(qp->dbr, 8, record, 0, cause);
   qp = device_.qps.find(qpn);
   if (status != DmaStatus::ok || qp == nullptr || life != qp->generation) co_return;
   std::uint32_t counter;

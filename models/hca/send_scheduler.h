@@ -17,7 +17,7 @@ class SendScheduler final : public DoorbellSink {
 
  private:
   sim::Flow dispatch(Doorbell doorbell);
-  sim::Task<void> read_record(std::uint32_t qpn);
+  sim::Task<void> read_record(std::uint32_t qpn, sim::trace::Cause cause);
 
   Device& device_;
   DmaEngine& dma_;

@@ -31,10 +31,12 @@ struct TranslationTest : testing::Test {
   }
   sim::Context& context() { return bench.context; }
   sim::Flow run_check(Fault& f, std::uint32_t k, std::uint64_t va, std::uint64_t n, MkeyAccess a, std::uint32_t pd) {
-    f = co_await translation.check(k, va, n, a, pd, kQpn, {});
+    sim::trace::Cause cause;
+    f = co_await translation.check(k, va, n, a, pd, kQpn, cause);
   }
   sim::Flow run_translate(Fault& f, std::uint64_t va, std::uint32_t n, Extents& out) {
-    f = co_await translation.translate(key, va, n, MkeyAccess::local_read, kPd, kQpn, {}, out);
+    sim::trace::Cause cause;
+    f = co_await translation.translate(key, va, n, MkeyAccess::local_read, kPd, kQpn, cause, out);
   }
   Fault check(std::uint64_t va, std::uint64_t n, MkeyAccess a = MkeyAccess::local_read, std::uint32_t pd = kPd) {
     return check_key(key, va, n, a, pd);

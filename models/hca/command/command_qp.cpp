@@ -75,6 +75,11 @@ CommandUnit::Status CommandUnit::create_qp(Command& c) {
   qp->state_track.open(device_.context, points::qp, device_.host, device_.path + ".qp" + std::to_string(qpn) + ".state",
                        {"RESET", "INIT", "RTR", "RTS", "SQE", "SQD", "ERR"}, device_.context.now());
   qpc_.install(qpn);
+  const std::string lane = device_.path + ".qp" + std::to_string(qpn);
+  if (!qp->no_sq) {
+    qp->sq_depth.open(device_.context, points::sq_depth, device_.host, lane + ".sq", device_.context.now());
+    qp->rd_atomic.open(device_.context, points::rd_atomic, device_.host, lane + ".rd_atomic", device_.context.now());
+  }
   prm::set(c.out.data(), prm::kOutObject, qpn);
   return prm::kCmdOk;
 }

@@ -117,6 +117,8 @@ CommandUnit::Status CommandUnit::create_eq(Command& c) {
     device_.eqs.destroy(eqn);
     return prm::kCmdBadParam;
   }
+  eq->occupancy.open(device_.context, points::eq_occupancy, device_.host,
+                     device_.path + ".eq" + std::to_string(eqn) + ".occupancy", device_.context.now());
   prm::set(c.out.data(), prm::kOutEqn, eqn);
   if (eq->takes(prm::kEventPortChange) && !device_.port_up) events_.port_change(false);  // the driver takes it for up
   return prm::kCmdOk;
@@ -128,6 +130,7 @@ CommandUnit::Status CommandUnit::destroy_eq(Command& c) {
   bool used = false;
   device_.cqs.for_each([&](const Cq& cq) { used |= cq.eqn == eqn; });
   if (used) return prm::kCmdResBusy;
+  device_.eqs.find(eqn)->occupancy.set(device_.context.now(), 0);
   device_.eqs.destroy(eqn);
   return prm::kCmdOk;
 }
@@ -190,6 +193,8 @@ CommandUnit::Status CommandUnit::create_cq(Command& c) {
   cq->tags->occupancy.open(device_.context, points::cq_unseen, device_.host,
                            device_.path + ".cq" + std::to_string(cqn) + ".unseen", device_.context.now());
   completions_.cqc().install(cqn);
+  cq->occupancy.open(device_.context, points::cq_occupancy, device_.host,
+                     device_.path + ".cq" + std::to_string(cqn) + ".occupancy", device_.context.now());
   prm::set(c.out.data(), prm::kOutObject, cqn);
   return prm::kCmdOk;
 }
@@ -205,6 +210,7 @@ sim::Task<CommandUnit::Status> CommandUnit::destroy_cq(Command& c) {
   while (busy()) co_await device_.context.delay(device_.config.context.cqc_hit + sim::Picos{1});
   completions_.cqc().invalidate(cqn);
   device_.context.wqe_tags.cq.forget(device_.host, cqn);
+  device_.cqs.find(cqn)->occupancy.set(device_.context.now(), 0);
   device_.cqs.destroy(cqn);
   co_return prm::kCmdOk;
 }

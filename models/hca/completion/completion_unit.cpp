@@ -59,7 +59,7 @@ sim::Flow CompletionUnit::write(Cq& cq) {
     if (!cqc_.hit(cq.cqn)) co_await cqc_.fill(cq.cqn, cq.pending.front().cause);
     co_await context_.delay(context_config_.cqc_hit + config_.cqe_build +
                             context_.jitter.draw(sim::JitterPlace::cqe_write, host_));
-    if (cq.pending.front().resizes) co_await read_consumer(cq);
+    if (cq.pending.front().resizes) co_await read_consumer(cq, {});
     const bool room = co_await has_room(cq);
     if (cq.pending.front().resizes && (!room || cq.producer + 1 - cq.consumer > 1U << cq.resize->log_size)) {
       cq.pending.pop_front();  // the CQEs that are not consumed yet would not fit
@@ -93,6 +93,7 @@ sim::Flow CompletionUnit::write(Cq& cq) {
       cq.leaving.push_back(dma_.posted());
     }
     ++cq.producer;
+    level(cq, context_.now());
     if (cqe.resizes) {
       finish_resize(cq);
       continue;
@@ -126,23 +127,24 @@ void CompletionUnit::put(Cq& cq, const PendingCqe& cqe, sim::trace::Cause cause)
 sim::Task<bool> CompletionUnit::has_room(Cq& cq) {
   const std::uint32_t size = 1U << cq.log_size;
   if (cq.ignore_overrun || cq.producer - cq.consumer < size) co_return true;
-  co_return co_await read_consumer(cq) && cq.producer - cq.consumer < size;
+  co_return co_await read_consumer(cq, cq.pending.front().cause) && cq.producer - cq.consumer < size;
 }
 
-sim::Task<bool> CompletionUnit::read_consumer(Cq& cq) {
+sim::Task<bool> CompletionUnit::read_consumer(Cq& cq, sim::trace::Cause cause) {
   sim::BufferRef record = context_.buffers.make(8);
-  cq.record_unreadable = co_await dma_.fetch(cq.dbr, 8, record, 0, {}) != DmaStatus::ok;
+  cq.record_unreadable = co_await dma_.fetch(cq.dbr, 8, record, 0, cause) != DmaStatus::ok;
   if (cq.record_unreadable) co_return false;
   std::uint32_t ci;
   std::memcpy(&ci, record.data() + prm::kCqSetCi, 4);
   const std::uint32_t ahead = (prm::be32(ci) - cq.consumer) & 0xFFFFFF;
   if (ahead <= cq.producer - cq.consumer) cq.consumer += ahead;  // an older read may end later; nonsense is ignored
+  level(cq, context_.now());
   co_return true;
 }
 
 sim::Flow CompletionUnit::refresh(Cq& cq) {
   cq.refreshing = true;
-  co_await read_consumer(cq);
+  co_await read_consumer(cq, {0, cq.newest.parent});
   cq.refreshing = false;
 }
 

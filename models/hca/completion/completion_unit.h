@@ -39,7 +39,10 @@ class CompletionUnit {
  private:
   sim::Flow write(Cq& cq);
   sim::Task<bool> has_room(Cq& cq);
-  sim::Task<bool> read_consumer(Cq& cq);
+  sim::Task<bool> read_consumer(Cq& cq, sim::trace::Cause cause);
+  static void level(Cq& cq, sim::Picos t) {
+    if (!cq.ignore_overrun) cq.occupancy.set(t, cq.producer - cq.consumer);  // nobody looks where it is ignored
+  }
   sim::Flow refresh(Cq& cq);
   void overrun(Cq& cq);
   void put(Cq& cq, const PendingCqe& cqe, sim::trace::Cause cause);

@@ -89,12 +89,15 @@ sim::Flow EventUnit::post(Eq& eq, prm::Eqe eqe, std::uint32_t object, sim::trace
   eqe.owner = static_cast<std::uint8_t>(live->producer >> live->log_size & 1);
   std::array<std::byte, sizeof eqe> bytes;
   std::memcpy(bytes.data(), &eqe, sizeof eqe);
-  dma_.write_inline(live->buffer.at(std::uint64_t{live->producer & (size - 1)} * sizeof eqe), bytes, cause);
-  ++live->producer;
-  eqes_.add();
   const std::uint64_t span = trace_.span(points::eqe, cause, start, start, context_.now(), eqn, eqe.type, object);
   trace_.bytes(span, cause.msg, context_.now(), bytes);
-  announce(*live, cause);
+  if (span != 0) cause.parent = span;
+  dma_.write_inline(live->buffer.at(std::uint64_t{live->producer & (size - 1)} * sizeof eqe), bytes, cause);
+  ++live->producer;
+  live->occupancy.set(context_.now(), live->producer - live->consumer);
+  eqes_.add();
+  live->newest = cause;
+  announce(*live);
 }
 
 // The last entry of the queue that takes internal errors is kept for one: its own overflow can be told.
@@ -113,11 +116,11 @@ void EventUnit::overflow(Eq& eq, std::uint32_t object, sim::trace::Cause cause) 
 }
 
 // Interrupts, if the queue is armed and holds something, at once or when its moderation lets it.
-void EventUnit::announce(Eq& eq, sim::trace::Cause cause) {
+void EventUnit::announce(Eq& eq) {
   if (!eq.armed || eq.producer == eq.consumer) return;
   const bool moderated = config_.eq_moderation_period.n != 0 && eq.takes(prm::kEventComp);
   const bool enough = config_.eq_moderation_count != 0 && eq.producer - eq.announced >= config_.eq_moderation_count;
-  if (!moderated || enough || eq.next_interrupt <= context_.now()) return fire(eq, cause);
+  if (!moderated || enough || eq.next_interrupt <= context_.now()) return fire(eq);
   if (std::exchange(eq.scheduled, true)) return;
   context_.scheduler.at(eq.next_interrupt, &EventUnit::period_over, this, eq.eqn);
 }
@@ -127,15 +130,16 @@ void EventUnit::period_over(void* self, std::uint64_t eqn) {
   Eq* const eq = u->eqs_.find(static_cast<std::uint32_t>(eqn));
   if (eq == nullptr) return;
   eq->scheduled = false;
-  u->announce(*eq, {});
+  u->announce(*eq);
 }
 
-void EventUnit::fire(Eq& eq, sim::trace::Cause cause) {
+// The interrupt announces the newest entry, whether that came now, waited for the moderation, or was there before the arm.
+void EventUnit::fire(Eq& eq) {
   eq.armed = false;
   eq.announced = eq.producer;
   eq.next_interrupt = context_.now() + config_.eq_moderation_period;
   interrupts_.add();
-  dma_.raise_msix(eq.vector, cause);
+  dma_.raise_msix(eq.vector, eq.newest);
 }
 
 bool EventUnit::doorbell(std::uint32_t value, bool arm, std::uint32_t uar_page) {
@@ -143,9 +147,10 @@ bool EventUnit::doorbell(std::uint32_t value, bool arm, std::uint32_t uar_page) 
   if (eq == nullptr || eq->uar_page != uar_page) return false;
   const std::uint32_t ahead = (value - eq->consumer) & 0xFFFFFF;
   if (ahead <= eq->producer - eq->consumer) eq->consumer += ahead;  // an index that was never produced is nonsense
+  eq->occupancy.set(context_.now(), eq->producer - eq->consumer);
   if (!arm) return true;
   eq->armed = true;
-  announce(*eq, {});
+  announce(*eq);
   return true;
 }
 

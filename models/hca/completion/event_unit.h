@@ -36,9 +36,9 @@ class EventUnit {
   sim::Flow post(Eq& eq, prm::Eqe eqe, std::uint32_t object, sim::trace::Cause cause);
   bool has_room(Eq& eq, const prm::Eqe& eqe);
   void overflow(Eq& eq, std::uint32_t object, sim::trace::Cause cause);
-  void announce(Eq& eq, sim::trace::Cause cause);
+  void announce(Eq& eq);
   static void period_over(void* self, std::uint64_t eqn);
-  void fire(Eq& eq, sim::trace::Cause cause);
+  void fire(Eq& eq);
 
   sim::Context& context_;
   const CompletionConfig& config_;

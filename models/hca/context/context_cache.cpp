@@ -38,7 +38,7 @@ ContextCache::Way* ContextCache::find(std::uint32_t key) {
 }
 
 // The way that `key` takes over; its victim has been written back.
-ContextCache::Way* ContextCache::place(std::uint32_t key) {
+ContextCache::Way* ContextCache::place(std::uint32_t key, sim::trace::Cause cause) {
   Way* set = &ways_[set_of(key) * assoc_];
   Way* victim = std::min_element(set, set + assoc_, [](const Way& a, const Way& b) { return a.used < b.used; });
   if (victim->key != 0) {
@@ -50,7 +50,7 @@ ContextCache::Way* ContextCache::place(std::uint32_t key) {
       const std::uint32_t first = (victim->key - 1) * line_;
       for (std::uint32_t i = 0; i < line_; ++i)
         encode_(encode_ctx_, first + i, image.data() + i * icm_entry_size(table_));
-      dma_.write(icm_.address(table_, first), bytes, image, 0, {});
+      dma_.write(icm_.address(table_, first), bytes, image, 0, cause);
     }
   }
   *victim = {key, false, ++clock_};
@@ -63,16 +63,19 @@ sim::Task<DmaStatus> ContextCache::fill(std::uint32_t index, sim::trace::Cause c
   const std::uint32_t bytes = icm_entry_size(table_) * line_;
   const sim::Picos start = context_.now();
   sim::BufferRef image = context_.buffers.make(bytes);
-  const DmaStatus status = co_await dma_.fetch(icm_.address(table_, first), bytes, image, 0, cause);
-  trace_.span(points::context_fill, cause, start, start, context_.now(), static_cast<std::uint64_t>(table_), index);
-  if (status == DmaStatus::ok && find(index / line_ + 1) == nullptr) place(index / line_ + 1);
+  const std::uint64_t span = trace_.begin_span(points::context_fill);
+  const sim::trace::Cause reads{cause.msg, span != 0 ? span : cause.parent};
+  const DmaStatus status = co_await dma_.fetch(icm_.address(table_, first), bytes, image, 0, reads);
+  trace_.end_span(span, points::context_fill, cause, start, start, context_.now(), static_cast<std::uint64_t>(table_),
+                  index);
+  if (status == DmaStatus::ok && find(index / line_ + 1) == nullptr) place(index / line_ + 1, {0, reads.parent});
   co_return status;
 }
 
 void ContextCache::install(std::uint32_t index) {
   const std::uint32_t key = index / line_ + 1;
   Way* w = find(key);
-  if (w == nullptr) w = place(key);
+  if (w == nullptr) w = place(key, {});
   w->dirty = true;
 }
 

@@ -54,7 +54,7 @@ class ContextCache {
     return static_cast<std::size_t>(std::uint64_t{key * 0x9E3779B1U} >> set_shift_);
   }
   Way* find(std::uint32_t key);
-  Way* place(std::uint32_t key);
+  Way* place(std::uint32_t key, sim::trace::Cause cause);
 
   sim::Context& context_;
   DmaEngine& dma_;

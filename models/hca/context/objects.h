@@ -17,6 +17,7 @@
 #include "sim/buffer.h"
 #include "sim/pool.h"
 #include "sim/task.h"
+#include "sim/trace/gauge.h"
 #include "sim/trace/state_track.h"
 #include "sim/wqe_tags.h"
 
@@ -75,6 +76,8 @@ struct Eq {
   std::uint32_t announced = 0;   ///< producer at the last MSI-X message
   sim::Picos next_interrupt{0};  ///< moderation: the period of the last MSI-X message ends
   bool scheduled = false;        ///< somebody looks again when it does
+  sim::trace::Cause newest;      ///< of the last EQE that was written
+  sim::trace::Gauge occupancy;
   bool takes(prm::EventType type) const { return (event_mask >> type & 1) != 0; }
 };
 
@@ -129,6 +132,7 @@ struct Cq {
   bool fired_since_arm = false;
   CqModeration moderation;
   sim::trace::Cause newest;  ///< of the last CQE that was written
+  sim::trace::Gauge occupancy;
   std::unique_ptr<CqResize> resize;
   bool writing = false;     ///< a flow is posting CQEs
   bool refreshing = false;  ///< the consumer index is being read ahead of need
@@ -155,10 +159,23 @@ struct SentWqe {
   sim::BufferRef wqe;                ///< READ, atomic: the WQE, for its scatter list
   std::uint32_t wqe_offset = 0;
   sim::MsgId msg = 0;
-  sim::Picos start{0};
+  std::uint64_t span = 0;  ///< cause of its completion unless an answer is: its hca.wqe, or the step that failed
   bool is_atomic() const { return opcode == MLX5_OPCODE_ATOMIC_CS || opcode == MLX5_OPCODE_ATOMIC_FA; }
   /// Completes with an answer that carries data; an ACK is not enough.
   bool awaits_data() const { return opcode == MLX5_OPCODE_RDMA_READ || is_atomic(); }
+};
+
+/// A doorbell that covers send WQEs which have not started.
+struct DoorbellSpan {
+  std::uint16_t producer = 0;
+  std::uint64_t span = 0;
+};
+
+/// A span that has begun; id 0 = none, or it is not recorded.
+struct OpenSpan {
+  std::uint64_t id = 0;
+  sim::trace::Cause cause;
+  sim::Picos since{0};
 };
 
 struct OutQueue;
@@ -292,6 +309,9 @@ struct Qp {
   bool current_valid = false;
   sim::BufferRef prefetched;  ///< send WQEBBs read ahead
   std::uint16_t prefetch_first = 0, prefetch_count = 0;
+  sim::Ring<DoorbellSpan> doorbells;  ///< while they are recorded
+  OpenSpan wqe_span;                  ///< hca.wqe of the WQE that is served
+  std::uint64_t again_span = 0;       ///< what made it send again
 
   // Responder
   Psn expected_psn;
@@ -342,6 +362,7 @@ struct Qp {
   sim::Tags* tags = nullptr;
   sim::trace::StateTrack state_track;
   std::uint32_t generation = 0;  ///< grows at RESET and destroy: flows of an earlier life end
+  sim::trace::Gauge sq_depth, rd_atomic;
   std::array<std::byte, prm::kQpcSize> image{};
 };
 

@@ -17,6 +17,7 @@ DmaEngine::DmaEngine(sim::Context& context, const DmaConfig& config, std::int32_
       tag_read_(config.tags),
       tag_bytes_(config.tags),
       trace_(context, host, path),
+      tags_trace_(context, host, path + ".tags", sim::trace::TrackKind::counter),
       reads_count_(context.stats.counter(path + ".reads")),
       read_bytes_(context.stats.counter(path + ".read_bytes")),
       write_bytes_(context.stats.counter(path + ".write_bytes")),
@@ -35,18 +36,20 @@ std::uint32_t DmaEngine::take_read() {
   return r;
 }
 
-void DmaEngine::read(memory::Iova at, std::uint32_t n, sim::BufferRef dst, std::uint32_t offset,
-                     sim::trace::Cause cause, DoneFn fn, void* ctx, std::uint64_t arg, bool relaxed_ordering) {
+std::uint64_t DmaEngine::read(memory::Iova at, std::uint32_t n, sim::BufferRef dst, std::uint32_t offset,
+                              sim::trace::Cause cause, DoneFn fn, void* ctx, std::uint64_t arg, bool relaxed_ordering) {
   SIM_CHECK(n > 0, "empty DMA read");
   const std::uint32_t r = take_read();
-  reads_[r] = {fn, ctx, arg, n, false, cause, context_.now(), 0, epoch_};
+  const std::uint64_t span = trace_.begin_span(points::dma_read);
+  reads_[r] = {fn, ctx, arg, n, false, cause, span, context_.now(), 0, epoch_};
+  if (span != 0) cause.parent = span;
   ++epoch_reads_[epoch_];
   if (at.v >= kNullIova) [[unlikely]] {
     std::memset(dst.data() + offset, 0, n);
     context_.scheduler.after(
         config_.read_setup, [](void* self, std::uint64_t read) { static_cast<DmaEngine*>(self)->null_read_done(read); },
         this, r);
-    return;
+    return cause.parent;
   }
   reads_count_.add();
   read_bytes_.add(n);
@@ -69,6 +72,7 @@ void DmaEngine::read(memory::Iova at, std::uint32_t n, sim::BufferRef dst, std::
     done += piece;
   }
   pump();
+  return cause.parent;
 }
 
 void DmaEngine::write(memory::Iova at, std::uint32_t n, const sim::BufferRef& src, std::uint32_t offset,
@@ -151,6 +155,7 @@ void DmaEngine::issue(Job& job) {
     tag_read_[tag] = job.read;
     tag_bytes_[tag] = job.tlp->length;
     ++in_flight_;
+    tags_trace_.level(points::dma_tags, context_.now(), in_flight_);
   }
   port_->send(std::move(job.tlp));
 }
@@ -166,6 +171,7 @@ void DmaEngine::completion(pcie::TlpPtr tlp) {
   if (tag_bytes_[tag] == 0) {
     free_tags_.push_back(tag);
     --in_flight_;
+    tags_trace_.level(points::dma_tags, context_.now(), in_flight_);
     if (!reads_waiting_.empty()) pump();
   }
   Read& read = reads_[r];
@@ -173,7 +179,6 @@ void DmaEngine::completion(pcie::TlpPtr tlp) {
   read.remaining -= bytes;
   if (read.remaining > 0) return;
   if (read.failed) failures_.add();
-  trace_.span(points::dma_read, read.cause, read.start, read.start + config_.read_setup, context_.now());
   finish(r);
 }
 
@@ -184,6 +189,8 @@ void DmaEngine::finish(std::uint32_t r) {
   const Read finished = read;
   read.next_free = free_read_;
   free_read_ = r;
+  trace_.end_span(finished.span, points::dma_read, finished.cause, finished.start, finished.start + config_.read_setup,
+                  context_.now(), finished.failed ? 1 : 0);
   if (--epoch_reads_[finished.epoch] == 0) epoch_over_.notify();
   finished.fn(finished.ctx, finished.arg, finished.failed ? DmaStatus::failed : DmaStatus::ok);
 }

@@ -30,9 +30,11 @@ class DmaEngine {
   void bind(pcie::EndpointPort& port) { port_ = &port; }
   sim::Context& context() { return context_; }
 
-  /// Reads n bytes at `at` into dst + offset; fn(ctx, arg, status) when the last byte has arrived. n > 0.
-  void read(memory::Iova at, std::uint32_t n, sim::BufferRef dst, std::uint32_t offset, sim::trace::Cause cause,
-            DoneFn fn, void* ctx, std::uint64_t arg = 0, bool relaxed_ordering = false);
+  /// Reads n bytes at `at` into dst + offset; fn(ctx, arg, status) when the last byte has arrived. n > 0. Returns its span
+  /// as a cause of what waits for it, that of `cause` if it is not recorded.
+  std::uint64_t read(memory::Iova at, std::uint32_t n, sim::BufferRef dst, std::uint32_t offset,
+                     sim::trace::Cause cause, DoneFn fn, void* ctx, std::uint64_t arg = 0,
+                     bool relaxed_ordering = false);
   /// Waits until every read that has been asked for before has ended.
   sim::Task<void> drain();
   /// Posted write of a slice of a shared buffer; the buffer is kept until the last TLP is gone.
@@ -87,6 +89,7 @@ class DmaEngine {
     std::uint32_t remaining = 0;  // bytes of the request not yet completed
     bool failed = false;
     sim::trace::Cause cause;
+    std::uint64_t span = 0;
     sim::Picos start{0};
     std::uint32_t next_free = 0;
     std::uint8_t epoch = 0;
@@ -122,7 +125,7 @@ class DmaEngine {
   std::array<std::uint64_t, 2> epoch_reads_{};
   sim::Semaphore draining_{1};
   sim::Signal epoch_over_;
-  sim::trace::Source trace_;
+  sim::trace::Source trace_, tags_trace_;
   sim::Counter& reads_count_;
   sim::Counter& read_bytes_;
   sim::Counter& write_bytes_;

@@ -58,7 +58,7 @@ sim::Task<bool> Translation::load(std::uint32_t index, sim::trace::Cause cause) 
 
 // [va, va + length) of a window that permits it. Copies what it needs: the window may be freed while regions are looked up.
 sim::Task<Fault> Translation::translate_window(std::uint32_t key, std::uint64_t va, std::uint32_t length,
-                                               std::uint32_t pd, std::uint32_t qpn, sim::trace::Cause cause,
+                                               std::uint32_t pd, std::uint32_t qpn, sim::trace::Cause& cause,
                                                Extents& out) {
   const Mkey& window = *mkeys_.find(key >> 8);
   const std::vector<Klm> klms = window.klms;
@@ -80,36 +80,34 @@ sim::Task<Fault> Translation::translate_window(std::uint32_t key, std::uint64_t 
 }
 
 sim::Task<Fault> Translation::check(std::uint32_t key, std::uint64_t va, std::uint64_t length, MkeyAccess access,
-                                    std::uint32_t pd, std::uint32_t qpn, sim::trace::Cause cause) {
+                                    std::uint32_t pd, std::uint32_t qpn, sim::trace::Cause& cause) {
+  const sim::Picos start = context_.now();
   const std::uint32_t index = key >> 8;
   if (mkeys_.find(index) != nullptr && !mpt_.hit(index)) {
-    if (co_await mpt_.fill(index, cause) != DmaStatus::ok) co_return Fault::dma;
+    if (co_await mpt_.fill(index, cause) != DmaStatus::ok) co_return end(Fault::dma, key, va, length, start, cause);
   }
   co_await context_.delay(config_.mpt_hit);
-  const Fault f = permitted(mkeys_.find(index), key, va, length, access, pd, qpn);
-  if (f != Fault::none) faults_.add();
-  co_return f;
+  co_return end(permitted(mkeys_.find(index), key, va, length, access, pd, qpn), key, va, length, start, cause);
 }
 
 sim::Task<Fault> Translation::translate(std::uint32_t key, std::uint64_t va, std::uint32_t length, MkeyAccess access,
-                                        std::uint32_t pd, std::uint32_t qpn, sim::trace::Cause cause, Extents& out) {
+                                        std::uint32_t pd, std::uint32_t qpn, sim::trace::Cause& cause, Extents& out) {
   const sim::Picos start = context_.now();
   const std::uint32_t index = key >> 8;
   if (key == prm::kNullMkey) [[unlikely]] {
     co_await context_.delay(config_.mpt_hit);
-    if (access != MkeyAccess::local_read && access != MkeyAccess::local_write) co_return Fault::key;
-    out.add({kNullIova}, length);
-    co_return Fault::none;
+    const bool local = access == MkeyAccess::local_read || access == MkeyAccess::local_write;
+    if (local) out.add({kNullIova}, length);
+    co_return end(local ? Fault::none : Fault::key, key, va, length, start, cause);
   }
   if (mkeys_.find(index) != nullptr && !mpt_.hit(index)) {
-    if (co_await mpt_.fill(index, cause) != DmaStatus::ok) co_return Fault::dma;
+    if (co_await mpt_.fill(index, cause) != DmaStatus::ok) co_return end(Fault::dma, key, va, length, start, cause);
   }
   const Mkey* m = mkeys_.find(index);
   Fault f = permitted(m, key, va, length, access, pd, qpn);
   if (f != Fault::none) {
     co_await context_.delay(config_.mpt_hit);
-    faults_.add();
-    co_return f;
+    co_return end(f, key, va, length, start, cause);
   }
   if (m->mode == prm::kMkcModeKlm) co_return co_await translate_window(key, va, length, pd, qpn, cause, out);
   if (m->mode == prm::kMkcModePa) {
@@ -119,7 +117,7 @@ sim::Task<Fault> Translation::translate(std::uint32_t key, std::uint64_t va, std
       out.add(memory::Iova{a}, static_cast<std::uint32_t>(n));
       a += n;
     }
-    co_return Fault::none;
+    co_return end(Fault::none, key, va, length, start, cause);
   }
   const std::uint64_t page = 1ULL << m->log_page;
   const std::uint64_t base = m->start & ~(page - 1);
@@ -127,19 +125,16 @@ sim::Task<Fault> Translation::translate(std::uint32_t key, std::uint64_t va, std
   for (std::uint64_t e = first; e <= last; ++e) {
     const auto entry = m->mtt_first + static_cast<std::uint32_t>(e);
     if (!mtt_.hit(entry)) {
-      if (co_await mtt_.fill(entry, cause) != DmaStatus::ok) co_return Fault::dma;
+      if (co_await mtt_.fill(entry, cause) != DmaStatus::ok) co_return end(Fault::dma, key, va, length, start, cause);
       m = mkeys_.find(index);  // the key may have gone while the line was read
       f = permitted(m, key, va, length, access, pd, qpn);
-      if (f != Fault::none) co_return f;
+      if (f != Fault::none) co_return end(f, key, va, length, start, cause);
     }
   }
   co_await context_.delay(config_.mpt_hit + config_.mtt_hit);
   m = mkeys_.find(index);
   f = permitted(m, key, va, length, access, pd, qpn);
-  if (f != Fault::none) {
-    faults_.add();
-    co_return f;
-  }
+  if (f != Fault::none) co_return end(f, key, va, length, start, cause);
   const bool reads = access == MkeyAccess::local_read || access == MkeyAccess::remote_read;
   const bool relaxed = reads ? m->relaxed_read : m->relaxed_write;
   for (std::uint64_t a = va; a < va + length;) {
@@ -149,8 +144,16 @@ sim::Task<Fault> Translation::translate(std::uint32_t key, std::uint64_t va, std
             relaxed);
     a += n;
   }
-  trace_.span(points::translate, cause, start, start, context_.now(), key, va, length);
-  co_return Fault::none;
+  co_return end(Fault::none, key, va, length, start, cause);
+}
+
+Fault Translation::end(Fault f, std::uint32_t key, std::uint64_t va, std::uint64_t length, sim::Picos start,
+                       sim::trace::Cause& cause) {
+  if (f != Fault::none && f != Fault::dma) faults_.add();
+  const std::uint64_t span = trace_.span(points::translate, cause, start, start, context_.now(), key, va, length,
+                                         static_cast<std::uint64_t>(f));
+  if (span != 0) cause.parent = span;
+  return f;
 }
 
 bool Translation::add_translations(Mkey& key, std::vector<memory::Iova> pages) {

@@ -45,12 +45,13 @@ class Translation {
               std::int32_t host, const std::string& path);
   sim::Context& context() { return context_; }
 
-  /// Checks key, bounds, rights and PD of [va, va+length); costs mpt_hit, plus a fill on a miss.
+  /// Checks key, bounds, rights and PD of [va, va+length); costs mpt_hit, plus a fill on a miss. `cause` moves on to the
+  /// look-up, as it does below.
   sim::Task<Fault> check(std::uint32_t key, std::uint64_t va, std::uint64_t length, MkeyAccess access, std::uint32_t pd,
-                         std::uint32_t qpn, sim::trace::Cause cause);
+                         std::uint32_t qpn, sim::trace::Cause& cause);
   /// check() and the addresses, appended to `out`; costs mpt_hit + mtt_hit, plus fills.
   sim::Task<Fault> translate(std::uint32_t key, std::uint64_t va, std::uint32_t length, MkeyAccess access,
-                             std::uint32_t pd, std::uint32_t qpn, sim::trace::Cause cause, Extents& out);
+                             std::uint32_t pd, std::uint32_t qpn, sim::trace::Cause& cause, Extents& out);
 
   /// Brings the context of key `index` on chip; costs mpt_hit, plus a fill on a miss. False if there is no such key.
   sim::Task<bool> load(std::uint32_t index, sim::trace::Cause cause);
@@ -62,7 +63,10 @@ class Translation {
 
  private:
   sim::Task<Fault> translate_window(std::uint32_t key, std::uint64_t va, std::uint32_t length, std::uint32_t pd,
-                                    std::uint32_t qpn, sim::trace::Cause cause, Extents& out);
+                                    std::uint32_t qpn, sim::trace::Cause& cause, Extents& out);
+  /// The look-up that began at `start` is over.
+  Fault end(Fault f, std::uint32_t key, std::uint64_t va, std::uint64_t length, sim::Picos start,
+            sim::trace::Cause& cause);
   static Fault permitted(const Mkey* m, std::uint32_t key, std::uint64_t va, std::uint64_t length, MkeyAccess access,
                          std::uint32_t pd, std::uint32_t qpn);
   static void encode_mpt(void* self, std::uint32_t index, std::byte* out);

@@ -60,15 +60,16 @@ sim::Flow Requester::take_responses(Qp& qp) {
 }
 
 void Requester::on_ack(Qp& qp, const RxPacket& rx) {
-  if (!acknowledge(qp, rx.bth().psn)) return;
+  const std::uint64_t up = rx.packet->cause.parent;
+  if (!acknowledge(qp, rx.bth().psn, up)) return;
   progress(qp);
-  complete(qp);
+  complete(qp, up);
   kick(qp);
 }
 
 // Moves the acknowledged edge to `up_to`. False when READ data or an atomic's result before it were lost: retransmission has
 // started there.
-bool Requester::acknowledge(Qp& qp, Psn up_to) {
+bool Requester::acknowledge(Qp& qp, Psn up_to, std::uint64_t up) {
   for (std::size_t i = 0; i < qp.sent.size(); ++i) {
     SentWqe& s = qp.sent[i];
     if (s.first_psn.ahead_of(up_to)) break;
@@ -76,8 +77,8 @@ bool Requester::acknowledge(Qp& qp, Psn up_to) {
       const Psn missing = s.first_psn + s.response_bytes / qp.mtu;
       if (missing.ahead_of(up_to)) continue;  // a NAK in the middle of an answer that has come whole so far
       qp.unacked_psn = missing;
-      complete(qp);
-      ask_again(qp, missing);
+      complete(qp, up);
+      ask_again(qp, missing, up);
       return false;
     }
   }
@@ -97,9 +98,10 @@ SentWqe* Requester::find(Qp& qp, Psn psn) {
 sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
   const std::uint32_t life = qp.generation;
   const Psn psn = rx.bth().psn;
+  const std::uint64_t up = rx.packet->cause.parent;
   SentWqe* s = find(qp, psn);
   if (s == nullptr || s->opcode != MLX5_OPCODE_RDMA_READ) {
-    fail(qp, psn, prm::kSynBadResp, kVendorBadResponse);
+    fail(qp, psn, prm::kSynBadResp, kVendorBadResponse, up);
     co_return;
   }
   const Psn expected = s->first_psn + s->response_bytes / qp.mtu;
@@ -108,15 +110,15 @@ sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
     co_return;
   }
   if (psn.ahead_of(expected)) {  // a response was lost: ask again from the gap
-    ask_again(qp, expected);
+    ask_again(qp, expected, up);
     co_return;
   }
-  if (s->first_psn.ahead_of(qp.unacked_psn) && !acknowledge(qp, s->first_psn - 1U)) co_return;
+  if (s->first_psn.ahead_of(qp.unacked_psn) && !acknowledge(qp, s->first_psn - 1U, up)) co_return;
   const std::uint32_t n = rx.packet->payload_length;
   const std::uint32_t want = std::min(qp.mtu, s->length - s->response_bytes);
   const bool last = s->response_bytes + want == s->length;
   if (n != want || rx.parsed.op->ends() != last) {
-    fail(qp, psn, prm::kSynBadResp, kVendorBadResponse);
+    fail(qp, psn, prm::kSynBadResp, kVendorBadResponse, up);
     co_return;
   }
   if (n == s->length && result_goes_in_cqe(qp, *s, n)) {
@@ -127,10 +129,10 @@ sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
     qp.unacked_psn = psn + 1U;
     if (qp.send_psn.behind(qp.unacked_psn)) qp.send_psn = qp.unacked_psn;
     progress(qp);
-    data_complete(qp, *s);
+    data_complete(qp, *s, up);
     co_return;
   }
-  const sim::trace::Cause cause{s->msg, rx.packet->cause.parent, false};
+  sim::trace::Cause cause{s->msg, up, false};
   const SendWqe wqe = parse_send_wqe({s->wqe, s->wqe_offset}, qp.service);
   GatherCursor cursor(wqe.bytes.data(), wqe.first_data_ds, wqe.ds);
   cursor.skip(s->response_bytes);
@@ -143,7 +145,7 @@ sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
         co_await translation_.translate(g->lkey, g->va, g->length, MkeyAccess::local_write, qp.pd, qp.qpn, cause, to);
     if (life != qp.generation) co_return;
     if (fault != Fault::none) {
-      fail_result(qp, psn);
+      fail_result(qp, psn, cause.parent);
       co_return;
     }
     if (done == 0) co_await device_.context.delay(device_.config.receive.scatter);
@@ -161,79 +163,81 @@ sim::Task<void> Requester::on_read_response(Qp& qp, RxPacket& rx) {
   if (qp.send_psn.behind(qp.unacked_psn)) qp.send_psn = qp.unacked_psn;
   progress(qp);
   if (!last) co_return;
-  data_complete(qp, *s);
+  data_complete(qp, *s, cause.parent);
 }
 
 // The result of the READ or atomic that owns `psn` cannot be placed.
-void Requester::fail_result(Qp& qp, Psn psn) {
+void Requester::fail_result(Qp& qp, Psn psn, std::uint64_t up) {
   const bool protection = device_.config.transport.result_fault == ResultFault::protection_error;
-  fail(qp, psn, protection ? prm::kSynLocalProt : prm::kSynLocalAccess, kVendorLocalProt);
+  fail(qp, psn, protection ? prm::kSynLocalProt : prm::kSynLocalAccess, kVendorLocalProt, up);
 }
 
 // The whole answer of a READ or atomic is on its way into memory.
-void Requester::data_complete(Qp& qp, SentWqe& s) {
+void Requester::data_complete(Qp& qp, SentWqe& s, std::uint64_t up) {
   device_.context.journeys.mark(s.msg, sim::Stage::scatter, device_.context.now());
   s.data_arrived = true;
-  --qp.reads_outstanding;
-  complete(qp);
+  set_reads(qp, qp.reads_outstanding - 1);
+  complete(qp, up);
   kick(qp);
 }
 
 void Requester::on_nak(Qp& qp, const RxPacket& rx, std::uint8_t syndrome) {
   const Psn psn = rx.bth().psn;
+  const std::uint64_t up = rx.packet->cause.parent;
   if (psn != qp.unacked_psn) {
-    if (!acknowledge(qp, psn - 1U)) return;
+    if (!acknowledge(qp, psn - 1U, up)) return;
     progress(qp);
   }
-  complete(qp);
+  complete(qp, up);
   if (!qp.sends()) return;
   trace_.instant(points::nak, rx.packet->cause, device_.context.now(), qp.qpn, psn.value(), syndrome);
   switch (syndrome) {
     case wire::kNakPsnSequence:
       sequence_naks_.add();
-      retry(qp, psn, 1);
+      retry(qp, psn, 1, up);
       break;
     case wire::kNakRemoteAccess:
-      fail(qp, psn, prm::kSynRemoteAccess, kVendorRemoteAccess);
+      fail(qp, psn, prm::kSynRemoteAccess, kVendorRemoteAccess, up);
       break;
     case wire::kNakRemoteOperational:
-      fail(qp, psn, prm::kSynRemoteOp, kVendorRemoteOp);
+      fail(qp, psn, prm::kSynRemoteOp, kVendorRemoteOp, up);
       break;
     default:
-      fail(qp, psn, prm::kSynRemoteInvalReq, kVendorRemoteInvalid);
+      fail(qp, psn, prm::kSynRemoteInvalReq, kVendorRemoteInvalid, up);
       break;
   }
 }
 
 // Reports every WQE at the head of the queue that is done; a failed one ends the QP.
-void Requester::complete(Qp& qp) {
+void Requester::complete(Qp& qp, std::uint64_t up) {
   while (!qp.sent.empty()) {
     const SentWqe& s = qp.sent.front();
     if (s.failed_syndrome != 0) {
-      const SentWqe failed = qp.sent.pop_front();
+      const SentWqe failed = pop_sent(qp);
       post_error(qp, failed, failed.failed_syndrome, failed.failed_vendor);
       control_.send_failed(qp);
       return;
     }
     const bool acknowledged = s.no_packet ? !s.executing : s.last_psn.behind(qp.unacked_psn);
     if (!acknowledged || (s.awaits_data() && !s.data_arrived)) return;
-    const SentWqe done = qp.sent.pop_front();
-    if (done.signaled) post_success(qp, done);
+    const SentWqe done = pop_sent(qp);
+    if (done.signaled) post_success(qp, done, up);
   }
   if (qp.state == QpState::sqd) control_.drained(qp);
 }
 
 // The WQE that owns `psn` ends in error as soon as every earlier one has completed; nothing behind it is sent any more.
-void Requester::fail(Qp& qp, Psn psn, std::uint8_t syndrome, std::uint8_t vendor) {
+void Requester::fail(Qp& qp, Psn psn, std::uint8_t syndrome, std::uint8_t vendor, std::uint64_t up) {
   SentWqe* s = find(qp, psn);
   if (s == nullptr || s->failed_syndrome != 0) return;
   s->failed_syndrome = syndrome;
   s->failed_vendor = vendor;
+  if (up != 0) s->span = up;
   qp.sq_error = true;
-  complete(qp);
+  complete(qp, up);
 }
 
-void Requester::post_success(Qp& qp, const SentWqe& s) {
+void Requester::post_success(Qp& qp, const SentWqe& s, std::uint64_t up) {
   PendingCqe cqe;
   auto* c = reinterpret_cast<mlx5_cqe64*>(cqe.bytes.data());
   c->srqn_uidx = prm::be32(qp.user_index);
@@ -246,7 +250,7 @@ void Requester::post_success(Qp& qp, const SentWqe& s) {
   // A SEND's journey ends at the receiver: its own completion is not on the critical path.
   const bool ends_here =
       s.opcode != MLX5_OPCODE_SEND && s.opcode != MLX5_OPCODE_SEND_IMM && s.opcode != MLX5_OPCODE_SEND_INVAL;
-  cqe.cause = {s.msg, 0, ends_here};
+  cqe.cause = {s.msg, up != 0 ? up : s.span, ends_here};
   cqe.qpn = qp.qpn;
   completions_.post(qp.cqn_send, std::move(cqe));
 }
@@ -260,7 +264,7 @@ void Requester::post_error(Qp& qp, const SentWqe& s, std::uint8_t syndrome, std:
   c->s_wqe_opcode_qpn = prm::be32(std::uint32_t{s.opcode} << 24 | qp.qpn);
   c->wqe_counter = prm::be16(s.index);
   c->op_own = MLX5_CQE_REQ_ERR << 4;
-  cqe.cause = {s.msg, 0, false};
+  cqe.cause = {s.msg, s.span, false};
   cqe.qpn = qp.qpn;
   cqe.solicited = true;  // error CQEs count as solicited
   completions_.post(qp.cqn_send, std::move(cqe));

@@ -26,7 +26,7 @@ AtomicUnit::AtomicUnit(Device& device, DmaEngine& dma, const std::string& path)
 }
 
 sim::Task<std::optional<std::uint64_t>> AtomicUnit::execute(memory::Iova at, AtomicOperation operation,
-                                                            sim::trace::Cause cause) {
+                                                            sim::trace::Cause& cause) {
   const sim::Picos start = device_.context.now();
   sim::Semaphore& lock = locks_[at.v / 8 % kLocks];
   operations_.add();
@@ -36,6 +36,9 @@ sim::Task<std::optional<std::uint64_t>> AtomicUnit::execute(memory::Iova at, Ato
   }
   const sim::Picos locked = device_.context.now();
   sim::BufferRef operand = device_.context.buffers.make(8);
+  const std::uint64_t span = trace_.begin_span(points::atomic);
+  const sim::trace::Cause why = cause;
+  if (span != 0) cause.parent = span;
   std::optional<std::uint64_t> original;
   if (co_await dma_.fetch(at, 8, operand, 0, cause) == DmaStatus::ok) {
     co_await device_.context.delay(device_.config.transport.atomic_execute);
@@ -49,7 +52,8 @@ sim::Task<std::optional<std::uint64_t>> AtomicUnit::execute(memory::Iova at, Ato
     // The next reader of the address issues its read behind this posted write, which it cannot pass.
     if (store) dma_.write_inline(at, bytes, cause);
   }
-  trace_.span(points::atomic, cause, start, locked, device_.context.now(), at.v, operation.compare_swap ? 1 : 0);
+  trace_.end_span(span, points::atomic, why, start, locked, device_.context.now(), at.v,
+                  operation.compare_swap ? 1 : 0);
   lock.release();
   co_return original;
 }
@@ -88,22 +92,23 @@ sim::Task<void> Responder::on_atomic(Qp& qp, RxPacket& rx) {
 sim::Task<void> Responder::send_atomic_result(Qp& qp, const ResponseJob& job) {
   const std::uint32_t life = qp.generation;
   ResponderResource* r = find_resource(qp, job.psn);
+  sim::trace::Cause cause = job.cause;
   if (r == nullptr) co_return;  // a duplicate whose slot has been taken since: the requester has its result
   if (!r->executed) {
     Extents at;
     const Fault fault =
-        co_await translation_.translate(r->rkey, r->va, 8, MkeyAccess::remote_atomic, r->pd, qp.qpn, job.cause, at);
+        co_await translation_.translate(r->rkey, r->va, 8, MkeyAccess::remote_atomic, r->pd, qp.qpn, cause, at);
     device_.context.journeys.mark(job.cause.msg, sim::Stage::translation, device_.context.now());
     if (life != qp.generation || qp.responses.empty()) co_return;
     std::optional<std::uint64_t> original;
     if (fault == Fault::none) {
       r = find_resource(qp, job.psn);
       const AtomicOperation operation{r->operation == wire::kCompareSwap, r->swap_add, r->compare};
-      original = co_await atomics_.execute(at.item[0].at, operation, job.cause);
+      original = co_await atomics_.execute(at.item[0].at, operation, cause);
       if (life != qp.generation || qp.responses.empty()) co_return;
     }
     if (!original) {
-      payload_failed(qp, job.psn);
+      payload_failed(qp, job.psn, cause);
       co_return;
     }
     r = find_resource(qp, job.psn);  // other requests have taken slots meanwhile, but not this one: it is in progress
@@ -112,7 +117,7 @@ sim::Task<void> Responder::send_atomic_result(Qp& qp, const ResponseJob& job) {
   }
   OutPacket* p = tx_.make(qp, qp.response_packets);
   p->last = true;
-  p->packet->cause = job.cause;
+  p->packet->cause = cause;
   wire::Headers& h = p->headers;
   h.bth.opcode = wire::make_opcode(qp.transport(), wire::kAtomicAcknowledge);
   h.bth.pkey = qp.pkey;
@@ -125,11 +130,11 @@ sim::Task<void> Responder::send_atomic_result(Qp& qp, const ResponseJob& job) {
 
 // Requester ------------------------------------------------------------------------------------------------------------
 
-void Requester::send_atomic_request(Qp& qp, const SendWqe& wqe, Psn psn, sim::MsgId msg) {
-  device_.context.journeys.mark(msg, sim::Stage::translation, device_.context.now());
+void Requester::send_atomic_request(Qp& qp, const SendWqe& wqe, Psn psn, sim::trace::Cause cause) {
+  device_.context.journeys.mark(cause.msg, sim::Stage::translation, device_.context.now());
   OutPacket* p = tx_.make(qp, qp.requests);
   p->last = true;
-  p->packet->cause = {msg, 0, true};
+  p->packet->cause = {cause.msg, cause.parent, true};
   wire::Headers& h = p->headers;
   const bool swap = wqe.opcode == MLX5_OPCODE_ATOMIC_CS;
   h.bth.opcode = wire::make_opcode(qp.transport(), swap ? wire::kCompareSwap : wire::kFetchAdd);
@@ -146,26 +151,27 @@ void Requester::send_atomic_request(Qp& qp, const SendWqe& wqe, Psn psn, sim::Ms
 sim::Task<void> Requester::on_atomic_response(Qp& qp, RxPacket& rx) {
   const std::uint32_t life = qp.generation;
   const Psn psn = rx.bth().psn;
+  const std::uint64_t up = rx.packet->cause.parent;
   SentWqe* s = find(qp, psn);
   if (s == nullptr || !s->is_atomic()) {
-    fail(qp, psn, prm::kSynBadResp, kVendorBadResponse);
+    fail(qp, psn, prm::kSynBadResp, kVendorBadResponse, up);
     co_return;
   }
   if (s->data_arrived) {
     stale_.add();
     co_return;
   }
-  if (psn.ahead_of(qp.unacked_psn) && !acknowledge(qp, psn - 1U)) co_return;
+  if (psn.ahead_of(qp.unacked_psn) && !acknowledge(qp, psn - 1U, up)) co_return;
   const sim::BufferRef value = device_.context.buffers.make(8);
   std::memcpy(value.data(), &rx.parsed.headers.atomic_ack, 8);
   if (result_goes_in_cqe(qp, *s, 8)) {
     s->wqe = value;
     s->wqe_offset = 0;
     s->result_in_cqe = true;
-    atomic_done(qp, *s, psn);
+    atomic_done(qp, *s, psn, up);
     co_return;
   }
-  const sim::trace::Cause cause{s->msg, rx.packet->cause.parent, false};
+  sim::trace::Cause cause{s->msg, up, false};
   const SendWqe wqe = parse_send_wqe({s->wqe, s->wqe_offset}, qp.service);
   const auto segment = GatherCursor(wqe.bytes.data(), wqe.first_data_ds, wqe.ds).next(8);
   SIM_CHECK(segment.has_value(), "atomic without a result segment");
@@ -174,7 +180,7 @@ sim::Task<void> Requester::on_atomic_response(Qp& qp, RxPacket& rx) {
       co_await translation_.translate(segment->lkey, segment->va, 8, MkeyAccess::local_write, qp.pd, qp.qpn, cause, to);
   if (life != qp.generation) co_return;
   if (fault != Fault::none) {
-    fail_result(qp, psn);
+    fail_result(qp, psn, cause.parent);
     co_return;
   }
   co_await device_.context.delay(device_.config.receive.scatter);
@@ -183,15 +189,15 @@ sim::Task<void> Requester::on_atomic_response(Qp& qp, RxPacket& rx) {
   if (s == nullptr) co_return;
   for (std::uint32_t i = 0, done = 0; i < to.count; done += to.item[i++].length)
     dma_.write(to.item[i].at, to.item[i].length, value, done, cause, to.item[i].relaxed);
-  atomic_done(qp, *s, psn);
+  atomic_done(qp, *s, psn, cause.parent);
 }
 
 // The original value is in the WQE's segment, or will go into its CQE.
-void Requester::atomic_done(Qp& qp, SentWqe& s, Psn psn) {
+void Requester::atomic_done(Qp& qp, SentWqe& s, Psn psn, std::uint64_t up) {
   qp.unacked_psn = psn + 1U;
   if (qp.send_psn.behind(qp.unacked_psn)) qp.send_psn = qp.unacked_psn;
   progress(qp);
-  data_complete(qp, s);
+  data_complete(qp, s, up);
 }
 
 }  // namespace hca

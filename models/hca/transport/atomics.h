@@ -25,7 +25,7 @@ class AtomicUnit {
 
   /// Executes the operation on the eight bytes at `at`, a multiple of eight. The value before it; empty when memory could
   /// not be read.
-  sim::Task<std::optional<std::uint64_t>> execute(memory::Iova at, AtomicOperation operation, sim::trace::Cause cause);
+  sim::Task<std::optional<std::uint64_t>> execute(memory::Iova at, AtomicOperation operation, sim::trace::Cause& cause);
 
  private:
   // Two keys, or two bus addresses, may name the same memory; the offset in its page is the same by all of them. So the

@@ -14,9 +14,9 @@ void Requester::flush(Qp& qp) {
   qp.rnr_waiting = false;
   qp.ack_deadline = sim::kNever;
   qp.rx_responses.clear();
-  qp.reads_outstanding = 0;
+  set_reads(qp, 0);
   while (!qp.sent.empty()) {
-    const SentWqe s = qp.sent.pop_front();
+    const SentWqe s = pop_sent(qp);
     device_.context.journeys.give_up(s.msg, IBV_WC_WR_FLUSH_ERR);
     post_error(qp, s, prm::kSynFlush, kVendorFlush);
   }
@@ -27,9 +27,13 @@ void Requester::flush(Qp& qp) {
 sim::Task<void> Requester::flush_next(Qp& qp) {
   const std::uint32_t life = qp.generation;
   const std::uint16_t index = qp.sq_ci;
-  const bool fetched = co_await fetch_wqe(qp, index);
+  const sim::Picos start = device_.context.now();
+  const sim::MsgId msg = qp.tags != nullptr ? qp.tags->find(index) : 0;
+  const sim::trace::Cause cause = begin_wqe(qp, msg);
+  const bool fetched = co_await fetch_wqe(qp, index, cause);
   if (life != qp.generation || !qp.flushes_sends()) co_return;
   if (!fetched) {
+    end_wqe(qp, index, 0, 0, start, {});
     qp.sq_ci = qp.sq_pi;  // an unreadable ring reports nothing
     co_return;
   }
@@ -37,9 +41,11 @@ sim::Task<void> Requester::flush_next(Qp& qp) {
   SentWqe s;
   s.index = index;
   s.opcode = static_cast<std::uint8_t>(ctrl[3]);
-  s.msg = qp.tags != nullptr ? qp.tags->find(index) : 0;
+  s.msg = msg;
+  s.span = cause.parent;
   qp.current_valid = false;
   skip_wqe(qp, wqe_ds(ctrl));
+  end_wqe(qp, index, s.opcode, 0, start, {});
   device_.context.journeys.give_up(s.msg, IBV_WC_WR_FLUSH_ERR);
   post_error(qp, s, prm::kSynFlush, kVendorFlush);
 }

@@ -56,13 +56,13 @@ void QpEngine::cq_failed(std::uint32_t qpn) {
 
 void QpEngine::payload_failed(Qp& qp, const OutPacket& packet) {
   const Psn psn = packet.headers.bth.psn;
-  if (packet.queue == &qp.requests) requester_->payload_failed(qp, psn);
-  else responder_->payload_failed(qp, psn);
+  if (packet.queue == &qp.requests) requester_->payload_failed(qp, psn, packet.packet->cause);
+  else responder_->payload_failed(qp, psn, packet.packet->cause);
 }
 
-void QpEngine::packet_left(std::uint32_t qpn, std::uint32_t generation, Psn psn) {
+void QpEngine::packet_left(std::uint32_t qpn, std::uint32_t generation, Psn psn, std::uint64_t span) {
   Qp* qp = device_.qps.find(qpn);
-  if (qp != nullptr && qp->generation == generation) requester_->packet_left(*qp, psn);
+  if (qp != nullptr && qp->generation == generation) requester_->packet_left(*qp, psn, span);
 }
 
 void QpEngine::state_changed(Qp& qp, QpState from) {

@@ -30,7 +30,7 @@ class QpEngine final : public QpControl, public TransportSink, public TransmitSi
   void request(Qp& qp, RxPtr packet) override { responder_->request(qp, std::move(packet)); }
   void response(Qp& qp, RxPtr packet) override { requester_->response(qp, std::move(packet)); }
   void payload_failed(Qp& qp, const OutPacket& packet) override;
-  void packet_left(std::uint32_t qpn, std::uint32_t generation, Psn psn) override;
+  void packet_left(std::uint32_t qpn, std::uint32_t generation, Psn psn, std::uint64_t span) override;
   void cq_failed(std::uint32_t qpn) override;
 
  private:

@@ -53,7 +53,7 @@ void Responder::post_receive(Qp& qp, const RxPacket& rx) {
   completions_.post(qp.rx_cqn, std::move(cqe));
 }
 
-void Responder::post_receive_error(Qp& qp, std::uint8_t syndrome, std::uint8_t vendor) {
+void Responder::post_receive_error(Qp& qp, std::uint8_t syndrome, std::uint8_t vendor, std::uint64_t up) {
   PendingCqe cqe;
   auto* c = reinterpret_cast<mlx5_err_cqe*>(cqe.bytes.data());
   c->srqn = prm::be32(qp.rx_user_index);
@@ -62,6 +62,7 @@ void Responder::post_receive_error(Qp& qp, std::uint8_t syndrome, std::uint8_t v
   c->s_wqe_opcode_qpn = prm::be32(qp.qpn);
   c->wqe_counter = prm::be16(static_cast<std::uint16_t>(qp.rx_wqe.counter));
   c->op_own = MLX5_CQE_RESP_ERR << 4;
+  cqe.cause = {0, up};  // the message fails where it was posted
   cqe.qpn = qp.qpn;
   cqe.solicited = true;
   qp.rx_wqe_valid = false;
@@ -76,8 +77,8 @@ void Responder::refuse(Qp& qp, const RxPacket& rx, const Refusal& why) {
   }
   naks_.add();
   trace_.instant(points::nak, rx.packet->cause, device_.context.now(), qp.qpn, rx.bth().psn.value(), why.nak);
-  answer(qp, {ResponseJob::ack, why.nak, rx.bth().psn, qp.msn, 0, 0, 0, {}});
-  if (qp.rx_wqe_valid) post_receive_error(qp, why.syndrome, why.vendor);
+  answer(qp, {ResponseJob::ack, why.nak, rx.bth().psn, qp.msn, 0, 0, 0, rx.packet->cause});
+  if (qp.rx_wqe_valid) post_receive_error(qp, why.syndrome, why.vendor, rx.packet->cause.parent);
   else if (why.event == prm::kEventWqCatas) control_.queue_unreadable(qp);
   else events_.async(why.event, qp.qpn);
   control_.enter_error(qp);

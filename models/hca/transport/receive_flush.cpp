@@ -10,7 +10,7 @@ namespace hca {
 void Responder::flush(Qp& qp) {
   qp.rx.clear();
   qp.rx_kind = 0xFF;
-  if (qp.rx_wqe_valid) post_receive_error(qp, prm::kSynFlush, kVendorReceiveFlush);
+  if (qp.rx_wqe_valid) post_receive_error(qp, prm::kSynFlush, kVendorReceiveFlush, 0);
   // The WQEs of an SRQ belong to no QP: this one takes no more, and says so (S-SRQ-5, S-ERR-24).
   if (qp.srqn != 0 || qp.xrc_target()) events_.async(prm::kEventSrqLastWqe, qp.qpn);
   else flush_receives(qp);
@@ -23,10 +23,10 @@ sim::Flow Responder::flush_receives(Qp& qp) {
   std::uint64_t seen = scheduler.work();
   qp.flushing_receives = true;
   for (;;) {
-    const bool taken = co_await receive_queue_.take(qp);
+    const bool taken = co_await receive_queue_.take(qp, {});
     if (!taken) break;
     scheduler.promote();
-    post_receive_error(qp, prm::kSynFlush, kVendorReceiveFlush);
+    post_receive_error(qp, prm::kSynFlush, kVendorReceiveFlush, 0);
     if (life != qp.generation || qp.state != QpState::err) break;
     seen = scheduler.work();
   }

@@ -17,18 +17,18 @@ class ReceiveQueue {
   sim::Context& context() { return device_.context; }
 
   /// Makes the next receive WQE the current one (qp.rx_wqe, rx_wqe_valid) if one is on chip; reads ahead when few are left.
-  bool take_ready(Qp& qp);
+  bool take_ready(Qp& qp, sim::trace::Cause cause);
   /// The same, waiting for host memory if need be. False when none is posted or memory cannot be read, and when the QP was
   /// reset or entered ERR meanwhile (the WQE then stays in its queue).
-  sim::Task<bool> take(Qp& qp);
+  sim::Task<bool> take(Qp& qp, sim::trace::Cause cause);
   /// The queue, or the SRQ, of the QP can give no more WQEs: its ring or record cannot be read.
   bool failed(const Qp& qp) const;
   void reset(Qp& qp);
 
  private:
-  sim::Task<bool> ensure(Qp& qp);
-  sim::Flow refill(Qp& qp);
-  sim::Task<void> fetch(Qp& qp);
+  sim::Task<bool> ensure(Qp& qp, sim::trace::Cause cause);
+  sim::Flow refill(Qp& qp, sim::trace::Cause cause);
+  sim::Task<void> fetch(Qp& qp, sim::trace::Cause cause);
 
   Device& device_;
   DmaEngine& dma_;

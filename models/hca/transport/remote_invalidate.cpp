@@ -20,7 +20,7 @@ sim::Task<bool> Responder::invalidate(Qp& qp, RxPacket& rx) {
     co_return false;
   }
   advance(qp, rx);
-  post_receive_error(qp, prm::kSynRemoteInvalReq, kVendorRemoteInvalid);
+  post_receive_error(qp, prm::kSynRemoteInvalReq, kVendorRemoteInvalid, rx.packet->cause.parent);
   control_.enter_error(qp);
   co_return false;
 }

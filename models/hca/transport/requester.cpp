@@ -70,7 +70,7 @@ sim::Flow Requester::serve(Qp& qp) {
     const sim::Picos start = sim::max(device_.context.now(), qp.next_wqe_at);
     co_await device_.context.delay(start - device_.context.now());
     qp.next_wqe_at = start + device_.config.send.wqe_interval;
-    if (!qpc_.hit(qp.qpn)) co_await qpc_.fill(qp.qpn, {});
+    if (!qpc_.hit(qp.qpn)) co_await qpc_.fill(qp.qpn, doorbell_of(qp, 0));
     co_await device_.context.delay(device_.config.context.qpc_hit);
     bool stalled = false;
     if (!can_work(qp)) {
@@ -94,7 +94,7 @@ sim::Flow Requester::serve(Qp& qp) {
 }
 
 // Makes the WQE at `index` current. False if host memory could not be read.
-sim::Task<bool> Requester::fetch_wqe(Qp& qp, std::uint16_t index) {
+sim::Task<bool> Requester::fetch_wqe(Qp& qp, std::uint16_t index, sim::trace::Cause cause) {
   if (qp.current_valid) co_return true;
   sim::BufferRef bf = device_.context.buffers.make(prm::kBfBufSize);
   if (blueflame_.take(qp.qpn, index, bf.data())) {
@@ -109,14 +109,14 @@ sim::Task<bool> Requester::fetch_wqe(Qp& qp, std::uint16_t index) {
   if (!qp.prefetched || ahead >= qp.prefetch_count) {
     const auto posted = static_cast<std::uint16_t>(qp.sq_pi - index);
     const std::uint32_t count = std::clamp<std::uint32_t>(posted, 1, device_.config.send.wqe_prefetch);
-    if (!co_await read_wqebbs(qp, index, count, qp.prefetched)) co_return false;
+    if (!co_await read_wqebbs(qp, index, count, qp.prefetched, cause)) co_return false;
     qp.prefetch_first = index;
     qp.prefetch_count = static_cast<std::uint16_t>(count);
     ahead = 0;
   }
   const std::uint32_t blocks = std::max(1U, wqe_basic_blocks(wqe_ds(qp.prefetched.data() + ahead * prm::kWqebb)));
   if (ahead + blocks > qp.prefetch_count) {  // only its head was read ahead
-    if (!co_await read_wqebbs(qp, index, blocks, qp.prefetched)) co_return false;
+    if (!co_await read_wqebbs(qp, index, blocks, qp.prefetched, cause)) co_return false;
     qp.prefetch_first = index;
     qp.prefetch_count = static_cast<std::uint16_t>(blocks);
     ahead = 0;
@@ -127,20 +127,25 @@ sim::Task<bool> Requester::fetch_wqe(Qp& qp, std::uint16_t index) {
   co_return true;
 }
 
-sim::Task<bool> Requester::read_wqebbs(Qp& qp, std::uint16_t index, std::uint32_t count, sim::BufferRef& to) {
+sim::Task<bool> Requester::read_wqebbs(Qp& qp, std::uint16_t index, std::uint32_t count, sim::BufferRef& to,
+                                       sim::trace::Cause cause) {
   const sim::Picos start = device_.context.now();
+  const std::uint64_t span = trace_.begin_span(points::wqe_fetch);
+  const sim::trace::Cause reads{cause.msg, span != 0 ? span : cause.parent};
+  DmaStatus status = DmaStatus::ok;
   sim::BufferRef buffer = device_.context.buffers.make(count * prm::kWqebb);
   wqe_fetches_.add();
-  for (std::uint32_t done = 0; done < count;) {
+  for (std::uint32_t done = 0; done < count && status == DmaStatus::ok;) {
     const std::uint32_t slot = (index + done) % qp.sq_wqebbs;
     const std::uint64_t byte = qp.sq_offset + std::uint64_t{slot} * prm::kWqebb;
     const auto room = static_cast<std::uint32_t>(qp.buffer.contiguous(byte) / prm::kWqebb);
     const std::uint32_t n = std::min({count - done, qp.sq_wqebbs - slot, room});
-    const DmaStatus status = co_await dma_.fetch(qp.buffer.at(byte), n * prm::kWqebb, buffer, done * prm::kWqebb, {});
-    if (status != DmaStatus::ok) co_return false;
+    status = co_await dma_.fetch(qp.buffer.at(byte), n * prm::kWqebb, buffer, done * prm::kWqebb, reads);
     done += n;
   }
-  trace_.span(points::wqe_fetch, {}, start, start, device_.context.now(), qp.qpn, index, count * prm::kWqebb);
+  trace_.end_span(span, points::wqe_fetch, cause, start, start, device_.context.now(), qp.qpn, index,
+                  count * prm::kWqebb);
+  if (status != DmaStatus::ok) co_return false;
   to = std::move(buffer);
   co_return true;
 }
@@ -153,7 +158,8 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
   const sim::MsgId msg = qp.tags != nullptr ? qp.tags->find(index) : 0;
   sim::Journeys& journeys = device_.context.journeys;
   journeys.mark(msg, sim::Stage::doorbell_context, start);
-  const bool fetched = co_await fetch_wqe(qp, index);  // (1) WQE
+  const sim::trace::Cause cause = begin_wqe(qp, msg);
+  const bool fetched = co_await fetch_wqe(qp, index, cause);  // (1) WQE
   co_await device_.context.delay(device_.config.send.wqe_decode);
   if (life != qp.generation || qp.state != QpState::rts) co_return;
   if (!fetched) {  // the ring itself cannot be read: nothing can be reported about its WQEs (S-ERR-11)
@@ -166,16 +172,18 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
   if (const std::uint8_t syndrome = check_wqe(qp, wqe); syndrome != 0) {  // (2) checks
     qp.current_valid = false;
     skip_wqe(qp, wqe.ds);
+    end_wqe(qp, index, wqe.opcode, wqe.length, start, {});
     SentWqe bad;
     bad.index = index;
     bad.opcode = wqe.opcode;
     bad.msg = msg;
+    bad.span = cause.parent;
     bad.failed_syndrome = syndrome;
     bad.failed_vendor = syndrome == prm::kSynLocalLength ? kVendorLocalLength : kVendorLocalQpOp;
     bad.first_psn = bad.last_psn = qp.next_psn;
     qp.sq_error = true;
-    qp.sent.push_back(std::move(bad));
-    complete(qp);
+    push_sent(qp, std::move(bad));
+    complete(qp, 0);
     co_return;
   }
   if (must_wait(qp, wqe)) co_return;  // (3) fence, READ window
@@ -183,7 +191,8 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
   qp.sq_ci = static_cast<std::uint16_t>(qp.sq_ci + wqe_basic_blocks(wqe.ds));
   wqes_.add();
   if (wqe.is_umr()) {
-    start_umr(qp, wqe, msg);
+    end_wqe(qp, index, wqe.opcode, wqe.length, start, wqe.image());
+    start_umr(qp, wqe, cause);
     co_return;
   }
   if (wqe.opcode == MLX5_OPCODE_NOP) {
@@ -192,10 +201,12 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
     nop.opcode = wqe.opcode;
     nop.signaled = wqe.signaled;
     nop.msg = msg;
+    nop.span = cause.parent;
     nop.first_psn = nop.last_psn = qp.next_psn - 1U;
     nop.no_packet = true;
-    qp.sent.push_back(std::move(nop));
-    complete(qp);
+    end_wqe(qp, index, wqe.opcode, 0, start, wqe.image());
+    push_sent(qp, std::move(nop));
+    complete(qp, 0);
     co_return;
   }
   SentWqe s;
@@ -208,33 +219,29 @@ sim::Task<void> Requester::start_wqe(Qp& qp) {
   s.first_psn = qp.next_psn;
   s.last_psn = qp.next_psn + (wire::packet_count(s.length, qp.mtu) - 1);
   s.msg = msg;
-  s.start = start;
+  s.span = cause.parent;
   const Psn first = s.first_psn;
   qp.next_psn = s.last_psn + 1U;
   if (s.awaits_data()) {
     s.wqe = wqe.bytes.buffer;
     s.wqe_offset = wqe.bytes.offset;
-    ++qp.reads_outstanding;
-    qp.sent.push_back(std::move(s));
+    set_reads(qp, qp.reads_outstanding + 1);
+    push_sent(qp, std::move(s));
     qp.send_psn = qp.sent_psn = qp.next_psn;
-    if (wqe.is_read()) send_read_request(qp, wqe, first, 0, msg);
-    else send_atomic_request(qp, wqe, first, msg);
+    if (wqe.is_read()) send_read_request(qp, wqe, first, 0, cause);
+    else send_atomic_request(qp, wqe, first, cause);
     start_timer(qp);
   } else {
-    qp.sent.push_back(std::move(s));
-    co_await send_message(qp, wqe, first, 0, msg);  // (4) packets
+    push_sent(qp, std::move(s));
+    co_await send_message(qp, wqe, first, 0, cause);  // (4) packets
   }
-  const sim::Picos end = device_.context.now();
-  const std::uint64_t span =
-      trace_.span(points::wqe, {msg, 0}, start, start, end, qp.qpn, index, wqe.opcode, wqe.length);
-  const std::size_t size = std::min<std::size_t>(std::size_t{wqe.ds} * prm::kDs, wqe.bytes.size());
-  trace_.bytes(span, msg, end, {wqe.bytes.data(), size});
+  end_wqe(qp, index, wqe.opcode, wqe.length, start, wqe.image());
 }
 
 // Packets `from_packet`… of a SEND or WRITE whose first PSN is `first`. Ends early when retransmission restarts elsewhere or
 // an acknowledgement covers what comes next.
 sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, std::uint32_t from_packet,
-                                        sim::MsgId msg) {
+                                        sim::trace::Cause cause) {
   const std::uint32_t life = qp.generation, rewinds = qp.rewinds;
   const auto length = static_cast<std::uint32_t>(wqe.length);
   const std::uint32_t packets = wire::packet_count(length, qp.mtu);
@@ -253,14 +260,15 @@ sim::Task<void> Requester::send_message(Qp& qp, const SendWqe& wqe, Psn first, s
     p->last = i + 1 == packets;
     p->report_leaving = p->last && qp.unreliable();
     p->packet->payload_length = n;
-    p->packet->cause = {msg, 0, p->last};
+    p->packet->cause = {cause.msg, cause.parent, p->last};
     Extents gather;
     Fault fault = Fault::none;
     const bool ok = co_await gather_packet(qp, wqe, cursor, n, *p, gather, fault);
-    if (i == from_packet) device_.context.journeys.mark(msg, sim::Stage::translation, device_.context.now());
+    if (i == from_packet) device_.context.journeys.mark(cause.msg, sim::Stage::translation, device_.context.now());
     if (!ok || moved()) {
+      const std::uint64_t up = p->packet->cause.parent;
       tx_.discard(p);
-      if (!moved()) fail(qp, first + i, prm::kSynLocalProt, kVendorLocalProt);
+      if (!moved()) fail(qp, first + i, prm::kSynLocalProt, kVendorLocalProt, up);
       co_return;
     }
     wire::Headers& h = p->headers;
@@ -305,11 +313,11 @@ sim::Task<bool> Requester::gather_packet(Qp& qp, const SendWqe& wqe, GatherCurso
   co_return true;
 }
 
-void Requester::send_read_request(Qp& qp, const SendWqe& wqe, Psn psn, std::uint32_t already, sim::MsgId msg) {
-  device_.context.journeys.mark(msg, sim::Stage::translation, device_.context.now());
+void Requester::send_read_request(Qp& qp, const SendWqe& wqe, Psn psn, std::uint32_t already, sim::trace::Cause cause) {
+  device_.context.journeys.mark(cause.msg, sim::Stage::translation, device_.context.now());
   OutPacket* p = tx_.make(qp, qp.requests);
   p->last = true;
-  p->packet->cause = {msg, 0, true};
+  p->packet->cause = {cause.msg, cause.parent, true};
   wire::Headers& h = p->headers;
   h.bth.opcode = wire::make_opcode(qp.transport(), wire::kReadRequest);
   h.bth.pkey = qp.pkey;
@@ -362,9 +370,9 @@ bool Requester::must_wait(const Qp& qp, const SendWqe& wqe) const {
 }
 
 // What is queued or being built behind the packet would leave with a gap before it.
-void Requester::payload_failed(Qp& qp, Psn psn) {
+void Requester::payload_failed(Qp& qp, Psn psn, sim::trace::Cause why) {
   rewind(qp, qp.next_psn);
-  fail(qp, psn, prm::kSynLocalProt, kVendorLocalProt);
+  fail(qp, psn, prm::kSynLocalProt, kVendorLocalProt, why.parent);
 }
 
 // Headers of the WQE's own address vector; check_wqe() has found it usable.
@@ -376,23 +384,25 @@ void Requester::address_datagram(Qp& qp, const SendWqe& wqe, OutPacket& p) {
   p.headers.deth = {outgoing_qkey(d.qkey, qp.qkey), qp.qpn};
 }
 
-void Requester::packet_left(Qp& qp, Psn psn) {
+void Requester::packet_left(Qp& qp, Psn psn, std::uint64_t up) {
   if (!qp.sends()) return;
   qp.unacked_psn = psn + 1U;
-  complete(qp);
+  complete(qp, up);
   kick(qp);
 }
 
 void Requester::reset(Qp& qp) {
   tx_.cancel(qp.requests);
   blueflame_.drop(qp.qpn);
-  qp.sent.clear();
+  while (!qp.sent.empty()) pop_sent(qp);
+  end_wqe(qp, qp.sq_ci, 0, 0, device_.context.now(), {});
+  qp.doorbells.clear();
   qp.rx_responses.clear();
   qp.current_valid = false;
   qp.prefetched = {};
   qp.prefetch_count = 0;
   qp.sq_pi = qp.sq_ci = 0;
-  qp.reads_outstanding = 0;
+  set_reads(qp, 0);
   qp.sq_error = qp.rnr_waiting = qp.read_gap_reported = qp.notify_drained = false;
   qp.ack_deadline = sim::kNever;
   qp.expiries = 0;

@@ -27,9 +27,9 @@ class Requester {
   /// ACK, NAK or READ response.
   void response(Qp& qp, RxPtr packet);
   /// The payload of a request packet could not be read.
-  void payload_failed(Qp& qp, Psn psn);
-  /// UC, UD: the last packet of a message has left (S-UC-2, S-UD-7).
-  void packet_left(Qp& qp, Psn psn);
+  void payload_failed(Qp& qp, Psn psn, sim::trace::Cause why);
+  /// UC, UD: the last packet of a message has left (S-UC-2, S-UD-7), in the span `up`.
+  void packet_left(Qp& qp, Psn psn, std::uint64_t up);
   /// Drops all requester state of a QP that is reset.
   void reset(Qp& qp);
   /// In ERR and SQE: reports every outstanding and posted WQE as flushed.
@@ -39,21 +39,28 @@ class Requester {
   // One send queue
   sim::Flow serve(Qp& qp);
   bool can_work(const Qp& qp) const;
-  sim::Task<bool> fetch_wqe(Qp& qp, std::uint16_t index);
-  sim::Task<bool> read_wqebbs(Qp& qp, std::uint16_t index, std::uint32_t count, sim::BufferRef& to);
+  sim::Task<bool> fetch_wqe(Qp& qp, std::uint16_t index, sim::trace::Cause cause);
+  sim::Task<bool> read_wqebbs(Qp& qp, std::uint16_t index, std::uint32_t count, sim::BufferRef& to,
+                              sim::trace::Cause cause);
   sim::Task<void> start_wqe(Qp& qp);
-  sim::Task<void> send_message(Qp& qp, const SendWqe& wqe, Psn first, std::uint32_t from_packet, sim::MsgId msg);
+  // wqe_trace.cpp
+  sim::trace::Cause begin_wqe(Qp& qp, sim::MsgId msg);
+  void end_wqe(Qp& qp, std::uint16_t index, std::uint8_t opcode, std::uint64_t length, sim::Picos start,
+               std::span<const std::byte> bytes);
+  static sim::trace::Cause doorbell_of(const Qp& qp, sim::MsgId msg);
+  sim::Task<void> send_message(Qp& qp, const SendWqe& wqe, Psn first, std::uint32_t from_packet,
+                               sim::trace::Cause cause);
   sim::Task<bool> gather_packet(Qp& qp, const SendWqe& wqe, GatherCursor& cursor, std::uint32_t n, OutPacket& p,
                                 Extents& out, Fault& fault);
   void address_datagram(Qp& qp, const SendWqe& wqe, OutPacket& p);
-  void send_read_request(Qp& qp, const SendWqe& wqe, Psn psn, std::uint32_t already, sim::MsgId msg);
-  void send_atomic_request(Qp& qp, const SendWqe& wqe, Psn psn, sim::MsgId msg);
+  void send_read_request(Qp& qp, const SendWqe& wqe, Psn psn, std::uint32_t already, sim::trace::Cause cause);
+  void send_atomic_request(Qp& qp, const SendWqe& wqe, Psn psn, sim::trace::Cause cause);
   std::uint8_t check_wqe(const Qp& qp, const SendWqe& wqe) const;
   static void skip_wqe(Qp& qp, std::uint32_t ds);
   bool must_wait(const Qp& qp, const SendWqe& wqe) const;
   sim::Task<void> flush_next(Qp& qp);
   // umr.cpp
-  void start_umr(Qp& qp, const SendWqe& wqe, sim::MsgId msg);
+  void start_umr(Qp& qp, const SendWqe& wqe, sim::trace::Cause cause);
   sim::Flow execute_umr(Qp& qp);
 
   // Answers
@@ -62,22 +69,26 @@ class Requester {
   void on_nak(Qp& qp, const RxPacket& rx, std::uint8_t syndrome);
   sim::Task<void> on_read_response(Qp& qp, RxPacket& rx);
   sim::Task<void> on_atomic_response(Qp& qp, RxPacket& rx);
-  void atomic_done(Qp& qp, SentWqe& s, Psn psn);
-  void data_complete(Qp& qp, SentWqe& s);
-  bool acknowledge(Qp& qp, Psn up_to);
-  void complete(Qp& qp);
+  // `up`: the span that caused this, 0 = none known.
+  void atomic_done(Qp& qp, SentWqe& s, Psn psn, std::uint64_t up);
+  void data_complete(Qp& qp, SentWqe& s, std::uint64_t up);
+  bool acknowledge(Qp& qp, Psn up_to, std::uint64_t up);
+  void complete(Qp& qp, std::uint64_t up);
   SentWqe* find(Qp& qp, Psn psn);
-  void post_success(Qp& qp, const SentWqe& s);
+  void post_success(Qp& qp, const SentWqe& s, std::uint64_t up);
   void post_error(Qp& qp, const SentWqe& s, std::uint8_t syndrome, std::uint8_t vendor);
-  void fail(Qp& qp, Psn psn, std::uint8_t syndrome, std::uint8_t vendor);
-  void fail_result(Qp& qp, Psn psn);
+  void fail(Qp& qp, Psn psn, std::uint8_t syndrome, std::uint8_t vendor, std::uint64_t up);
+  void fail_result(Qp& qp, Psn psn, std::uint64_t up);
+  void push_sent(Qp& qp, SentWqe s);
+  SentWqe pop_sent(Qp& qp);
+  void set_reads(Qp& qp, std::uint32_t outstanding);
 
   // retransmission.cpp
   sim::Task<void> resend(Qp& qp);
   void rewind(Qp& qp, Psn to);
-  void send_again(Qp& qp, Psn from, unsigned cause);
-  bool retry(Qp& qp, Psn from, unsigned cause);
-  void ask_again(Qp& qp, Psn missing);
+  void send_again(Qp& qp, Psn from, unsigned cause, std::uint64_t up);
+  bool retry(Qp& qp, Psn from, unsigned cause, std::uint64_t up);
+  void ask_again(Qp& qp, Psn missing, std::uint64_t up);
   void progress(Qp& qp);
   void start_timer(Qp& qp);
   static void timer_fired(void* self, std::uint64_t qpn_and_generation);

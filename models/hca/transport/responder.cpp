@@ -111,7 +111,7 @@ bool Responder::in_sequence(Qp& qp, const RxPacket& rx) {
     if (!qp.nak_sent && !(qp.rnr_nak_sent && device_.config.transport.silent_after_rnr_nak)) {
       qp.nak_sent = true;
       naks_.add();
-      answer(qp, {ResponseJob::ack, wire::kNakPsnSequence, qp.expected_psn, qp.msn, 0, 0, 0, {}});
+      answer(qp, {ResponseJob::ack, wire::kNakPsnSequence, qp.expected_psn, qp.msn, 0, 0, 0, rx.packet->cause});
     }
     return false;
   }
@@ -192,8 +192,8 @@ sim::Task<void> Responder::on_write(Qp& qp, RxPacket& rx) {
 sim::Task<bool> Responder::take_receive_wqe(Qp& qp, const RxPacket& rx) {
   if (qp.rx_wqe_valid) co_return true;  // UC: of a message that was given up (S-UC-3)
   const std::uint32_t life = qp.generation;
-  if (receive_queue_.take_ready(qp)) co_return true;
-  const bool taken = co_await receive_queue_.take(qp);
+  if (receive_queue_.take_ready(qp, rx.packet->cause)) co_return true;
+  const bool taken = co_await receive_queue_.take(qp, rx.packet->cause);
   if (taken) co_return true;
   if (qp.ended(life)) co_return false;
   if (receive_queue_.failed(qp)) refuse(qp, rx, refusals::device_fault);
@@ -210,7 +210,7 @@ void Responder::rnr_nak(Qp& qp, const RxPacket& rx) {
   qp.rnr_nak_sent = true;
   trace_.instant(points::rnr_nak, rx.packet->cause, device_.context.now(), qp.qpn, rx.bth().psn.value(),
                  qp.min_rnr_timer);
-  answer(qp, {ResponseJob::ack, wire::rnr_syndrome(qp.min_rnr_timer), rx.bth().psn, qp.msn, 0, 0, 0, {}});
+  answer(qp, {ResponseJob::ack, wire::rnr_syndrome(qp.min_rnr_timer), rx.bth().psn, qp.msn, 0, 0, 0, rx.packet->cause});
 }
 
 // Places one packet's payload: into the receive WQE's segments (SEND) or at the RETH address (WRITE).
@@ -220,6 +220,7 @@ sim::Task<bool> Responder::scatter(Qp& qp, RxPacket& rx) {
   const bool write = op.kind == MessageKind::write;
   sim::trace::Cause cause = rx.packet->cause;
   cause.critical = write && cause.critical && !op.ends_receive_wqe;  // otherwise the CQE is what software waits for
+  std::uint64_t& up = rx.packet->cause.parent;
   std::uint32_t done = 0;
   const std::byte* segments = write ? nullptr : qp.rx_wqe.buffer.data() + qp.rx_wqe.offset;
   ReceiveCursor cursor(segments, qp.rx_wqe.segments);
@@ -237,6 +238,7 @@ sim::Task<bool> Responder::scatter(Qp& qp, RxPacket& rx) {
     Extents to;
     const Fault fault = co_await translation_.translate(
         g.lkey, g.va, g.length, write ? MkeyAccess::remote_write : MkeyAccess::local_write, qp.pd, qp.qpn, cause, to);
+    up = cause.parent;
     if (qp.ended(life)) co_return false;
     if (fault != Fault::none) {
       refuse(qp, rx, write ? refusals::of_remote(fault) : refusals::of_receive(fault));
@@ -264,14 +266,7 @@ void Responder::advance(Qp& qp, RxPacket& rx) {
   ++qp.expected_psn;
   if (rx.parsed.op->ends()) qp.msn = (qp.msn + 1) & 0xFFFFFF;
   if (rx.bth().ack_req && !qp.unreliable()) {
-    answer(qp, {ResponseJob::ack,
-                wire::ack_syndrome(),
-                rx.bth().psn,
-                qp.msn,
-                0,
-                0,
-                0,
-                {rx.packet->cause.msg, rx.packet->cause.parent, false}});
+    answer(qp, {ResponseJob::ack, wire::ack_syndrome(), rx.bth().psn, qp.msn, 0, 0, 0, rx.packet->cause});
   }
 }
 

@@ -25,7 +25,7 @@ class Responder {
   /// A request packet for a QP in RTR, RTS or SQD.
   void request(Qp& qp, RxPtr packet);
   /// The payload of a READ response could not be read.
-  void payload_failed(Qp& qp, Psn psn);
+  void payload_failed(Qp& qp, Psn psn, sim::trace::Cause why);
   void reset(Qp& qp);
   /// In ERR: reports the receive WQE in progress and all posted ones as flushed.
   void flush(Qp& qp);
@@ -44,7 +44,7 @@ class Responder {
   void advance(Qp& qp, RxPacket& rx);
   void rnr_nak(Qp& qp, const RxPacket& rx);
   void post_receive(Qp& qp, const RxPacket& rx);
-  void post_receive_error(Qp& qp, std::uint8_t syndrome, std::uint8_t vendor);
+  void post_receive_error(Qp& qp, std::uint8_t syndrome, std::uint8_t vendor, std::uint64_t up);
   /// NAK for a fault, async event when no receive WQE can carry it, QP to ERR.
   void refuse(Qp& qp, const RxPacket& rx, const Refusal& why);
 
@@ -70,7 +70,7 @@ class Responder {
   sim::Task<void> send_read_data(Qp& qp, const ResponseJob& job);
   sim::Task<void> send_atomic_result(Qp& qp, const ResponseJob& job);
   void send_ack(Qp& qp, const ResponseJob& job);
-  void response_failed(Qp& qp, Psn psn, Fault fault);
+  void response_failed(Qp& qp, Psn psn, Fault fault, sim::trace::Cause why);
 
   Device& device_;
   DmaEngine& dma_;

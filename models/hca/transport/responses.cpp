@@ -71,13 +71,14 @@ sim::Task<void> Responder::send_read_data(Qp& qp, const ResponseJob& job) {
     if (n > 0) {
       p->packet->payload = device_.context.buffers.make(n);
       fault = co_await translation_.translate(job.rkey, job.va + std::uint64_t{i} * qp.mtu, n, MkeyAccess::remote_read,
-                                              job.pd, qp.qpn, job.cause, gather);
+                                              job.pd, qp.qpn, p->packet->cause, gather);
     }
     if (i == 0) device_.context.journeys.mark(job.cause.msg, sim::Stage::translation, device_.context.now());
     const bool superseded = life != qp.generation || qp.responses.empty();  // a NAK has ended the QP
     if (fault != Fault::none || superseded) {
+      const sim::trace::Cause why = p->packet->cause;
       tx_.discard(p);
-      if (!superseded) response_failed(qp, job.psn + i, fault);
+      if (!superseded) response_failed(qp, job.psn + i, fault, why);
       co_return;
     }
     const bool first = i == 0, last = p->last;
@@ -98,17 +99,17 @@ sim::Task<void> Responder::send_read_data(Qp& qp, const ResponseJob& job) {
 
 // Data of a READ or the operand of an atomic could not be reached: the key went away, or the IOMMU refused. What stands
 // behind them must not leave with a gap before it, and the NAK is the last answer of this QP (S-ERR-11).
-void Responder::payload_failed(Qp& qp, Psn psn) {
+void Responder::payload_failed(Qp& qp, Psn psn, sim::trace::Cause why) {
   tx_.cancel(qp.response_packets);
-  response_failed(qp, psn, Fault::dma);
+  response_failed(qp, psn, Fault::dma, why);
 }
 
-void Responder::response_failed(Qp& qp, Psn psn, Fault fault) {
+void Responder::response_failed(Qp& qp, Psn psn, Fault fault, sim::trace::Cause cause) {
   qp.responses.clear();
   if (!qp.receives()) return;  // ERR already, and silent
   naks_.add();
   const Refusal& why = refusals::of_remote(fault);
-  send_ack(qp, {ResponseJob::ack, static_cast<std::uint8_t>(why.nak), psn, qp.msn, 0, 0, 0, {}});
+  send_ack(qp, {ResponseJob::ack, static_cast<std::uint8_t>(why.nak), psn, qp.msn, 0, 0, 0, cause});
   if (fault == Fault::dma) return control_.queue_unreadable(qp);
   events_.async(why.event, qp.qpn);
   control_.enter_error(qp);

@@ -9,15 +9,16 @@ namespace hca {
 
 void Requester::on_rnr_nak(Qp& qp, const RxPacket& rx, std::uint8_t timer) {
   const Psn psn = rx.bth().psn;
+  const std::uint64_t up = rx.packet->cause.parent;
   if (psn != qp.unacked_psn) {
-    if (!acknowledge(qp, psn - 1U)) return;
+    if (!acknowledge(qp, psn - 1U, up)) return;
     progress(qp);
-    complete(qp);
+    complete(qp, up);
     if (!qp.sends()) return;
   }
   rnr_naks_.add();
   if (qp.rnr_left == 0) {
-    fail(qp, psn, prm::kSynRnrRetry, kVendorRnrExceeded);
+    fail(qp, psn, prm::kSynRnrRetry, kVendorRnrExceeded, up);
     return;
   }
   if (qp.rnr_retry < 7) --qp.rnr_left;
@@ -26,7 +27,10 @@ void Requester::on_rnr_nak(Qp& qp, const RxPacket& rx, std::uint8_t timer) {
   qp.ack_deadline = sim::kNever;
   const sim::Picos now = device_.context.now();
   qp.rnr_until = now + wire::rnr_delay(timer);
-  trace_.span(points::rnr_wait, rx.packet->cause, now, now, qp.rnr_until, qp.qpn, psn.value(), timer);
+  const SentWqe* s = find(qp, psn);
+  const std::uint64_t span = trace_.span(points::rnr_wait, {s != nullptr ? s->msg : 0, up}, now, now, qp.rnr_until,
+                                         qp.qpn, psn.value(), timer);
+  qp.again_span = span != 0 ? span : up;
   device_.context.scheduler.at(qp.rnr_until, &Requester::rnr_wait_over, this, timer_key(qp));
 }
 

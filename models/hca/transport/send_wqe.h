@@ -2,8 +2,10 @@
 // A send WQE as the requester reads it: control fields, remote address, and a cursor over its data segments.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "hca/prm.h"
 #include "sim/buffer.h"
@@ -41,6 +43,10 @@ struct SendWqe {
   std::uint64_t length = 0;                 ///< sum of the data segments
   bool has_inline = false;
   bool malformed = false;  ///< a segment does not fit into DS
+  /// Its own bytes, as far as they were read.
+  std::span<const std::byte> image() const {
+    return {bytes.data(), std::min<std::size_t>(std::size_t{ds} * prm::kDs, bytes.size())};
+  }
 
   bool is_send() const {
     return opcode == MLX5_OPCODE_SEND || opcode == MLX5_OPCODE_SEND_IMM || opcode == MLX5_OPCODE_SEND_INVAL;

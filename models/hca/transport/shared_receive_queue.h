@@ -18,17 +18,17 @@ class SharedReceiveQueue {
   sim::Context& context() { return device_.context; }
 
   /// The next WQE if one is on chip.
-  std::optional<RqWqe> take_ready(Srq& srq);
+  std::optional<RqWqe> take_ready(Srq& srq, sim::trace::Cause cause);
   /// Makes srq.ready non-empty if a WQE is posted. False if none is, or the queue has failed.
-  sim::Task<bool> ensure(Srq& srq);
+  sim::Task<bool> ensure(Srq& srq, sim::trace::Cause cause);
   /// ARM_RQ: an event when fewer than `limit` WQEs are in the queue; 0 disarms.
   void arm(Srq& srq, std::uint16_t limit);
 
  private:
-  sim::Flow refill(Srq& srq);
-  sim::Task<void> fetch(Srq& srq);
-  sim::Task<bool> read_record(Srq& srq);
-  sim::Flow check_limit(Srq& srq);
+  sim::Flow refill(Srq& srq, sim::trace::Cause cause);
+  sim::Task<void> fetch(Srq& srq, sim::trace::Cause cause);
+  sim::Task<bool> read_record(Srq& srq, sim::trace::Cause cause);
+  sim::Flow check_limit(Srq& srq, sim::trace::Cause cause);
   void fail(Srq& srq);
 
   Device& device_;

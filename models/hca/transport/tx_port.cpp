@@ -38,9 +38,11 @@ void TxPort::submit(OutPacket* p, const Extents& gather) {
   p->reads = static_cast<std::uint16_t>(gather.count);
   p->queue->ring.push_back(p);
   std::uint32_t offset = p->packet->payload_offset;
+  const sim::trace::Cause why = p->packet->cause;
   for (std::uint32_t i = 0; i < gather.count; ++i) {
-    dma_.read(gather.item[i].at, gather.item[i].length, p->packet->payload, offset, p->packet->cause, &payload_arrived,
-              p, reinterpret_cast<std::uint64_t>(this), gather.item[i].relaxed);
+    p->packet->cause.parent =
+        dma_.read(gather.item[i].at, gather.item[i].length, p->packet->payload, offset, why, &payload_arrived, p,
+                  reinterpret_cast<std::uint64_t>(this), gather.item[i].relaxed);
     offset += gather.item[i].length;
   }
   if (gather.count == 0) release_ready(*p->queue);
@@ -100,6 +102,7 @@ void TxPort::pump() {
     const std::uint64_t span = trace_.span(points::tx, p.packet->cause, p.enqueued, p.due - config_.tx_pipeline, now,
                                            p.qpn, p.psn.value(), p.opcode, p.packet->payload_length);
     if (span != 0) p.packet->cause.parent = span;
+    const std::uint64_t up = p.packet->cause.parent;
     packets_.add();
     bytes_.add(p.packet->frame_length());
     if (p.loopback) {
@@ -108,21 +111,21 @@ void TxPort::pump() {
       copy_multicast(*p.packet);
       port_->send(std::move(p.packet));
     }
-    if (p.report) report_leaving(p.qpn, p.generation, p.psn, !p.loopback);
+    if (p.report) report_leaving(p.qpn, p.generation, p.psn, up, !p.loopback);
     if (p.buffer_bytes > 0) buffer_.release(p.buffer_bytes);
   }
 }
 
 // A packet has left when the wire is free for the next one.
-void TxPort::report_leaving(std::uint32_t qpn, std::uint32_t generation, Psn psn, bool on_wire) {
+void TxPort::report_leaving(std::uint32_t qpn, std::uint32_t generation, Psn psn, std::uint64_t span, bool on_wire) {
   last_leaves_ = sim::max(last_leaves_, on_wire ? port_->ready_at() : context_.now());
-  leaving_.push_back({qpn, generation, psn});
+  leaving_.push_back({qpn, generation, psn, span});
   context_.scheduler.at<&TxPort::left>(last_leaves_, this);
 }
 
 void TxPort::left() {
   const Leaving l = leaving_.pop_front();
-  sink_->packet_left(l.qpn, l.generation, l.psn);
+  sink_->packet_left(l.qpn, l.generation, l.psn, l.span);
 }
 
 void TxPort::cancel(OutQueue& queue) {

@@ -17,8 +17,9 @@ struct TransmitSink {
   virtual ~TransmitSink() = default;
   /// The payload of a queued packet could not be read.
   virtual void payload_failed(Qp& qp, const OutPacket& packet) = 0;
-  /// The last bit of a packet with `report_leaving` is on the wire. The QP may have been reset or destroyed meanwhile.
-  virtual void packet_left(std::uint32_t qpn, std::uint32_t generation, Psn psn) = 0;
+  /// The last bit of a packet with `report_leaving` is on the wire; `span` is its hca.tx. The QP may have been reset or
+  /// destroyed meanwhile.
+  virtual void packet_left(std::uint32_t qpn, std::uint32_t generation, Psn psn, std::uint64_t span) = 0;
 };
 
 class TxPort {
@@ -52,7 +53,7 @@ class TxPort {
   void release_ready(OutQueue& queue);
   void enter_pipeline(OutPacket& p);
   void pump();
-  void report_leaving(std::uint32_t qpn, std::uint32_t generation, Psn psn, bool on_wire);
+  void report_leaving(std::uint32_t qpn, std::uint32_t generation, Psn psn, std::uint64_t span, bool on_wire);
   void left();
   void retire(OutPacket* p);
   bool loops_back(const OutPacket& p) const;
@@ -76,6 +77,7 @@ class TxPort {
   struct Leaving {
     std::uint32_t qpn = 0, generation = 0;
     Psn psn;
+    std::uint64_t span = 0;
   };
   sim::Context& context_;
   const SendConfig& config_;

@@ -21,17 +21,18 @@ SentWqe* executing(Qp& qp) {
 
 }  // namespace
 
-void Requester::start_umr(Qp& qp, const SendWqe& wqe, sim::MsgId msg) {
+void Requester::start_umr(Qp& qp, const SendWqe& wqe, sim::trace::Cause cause) {
   SentWqe s;
   s.index = wqe.index;
   s.opcode = wqe.opcode;
   s.signaled = wqe.signaled;
-  s.msg = msg;
+  s.msg = cause.msg;
+  s.span = cause.parent;
   s.wqe = wqe.bytes.buffer;
   s.wqe_offset = wqe.bytes.offset;
   s.first_psn = s.last_psn = qp.next_psn - 1U;
   s.no_packet = s.executing = true;
-  qp.sent.push_back(std::move(s));
+  push_sent(qp, std::move(s));
   qp.umr_executing = true;
   execute_umr(qp);
 }
@@ -41,7 +42,7 @@ sim::Flow Requester::execute_umr(Qp& qp) {
   const sim::Picos start = device_.context.now();
   const KeyConfig& keys = device_.config.keys;
   const SentWqe& sent = *executing(qp);
-  const sim::trace::Cause cause{sent.msg, 0, false};
+  const sim::trace::Cause cause{sent.msg, sent.span, false};
   const SendWqe wqe = parse_send_wqe({sent.wqe, sent.wqe_offset});
   const auto request = parse_umr(wqe);
   const bool frees = request && request->frees();
@@ -57,9 +58,11 @@ sim::Flow Requester::execute_umr(Qp& qp) {
   }
   qp.umr_executing = false;
   if (life != qp.generation || !alive(qp)) co_return;
-  trace_.span(points::umr, cause, start, start, device_.context.now(), qp.qpn, request ? request->key : 0, done);
+  const std::uint64_t span =
+      trace_.span(points::umr, cause, start, start, device_.context.now(), qp.qpn, request ? request->key : 0, done);
   if (SentWqe* umr = executing(qp)) {
     umr->executing = false;
+    if (span != 0) umr->span = span;
     if (!done) {
       const bool bind = request && (!frees || keys.invalidate_error == InvalidateError::bind);
       umr->failed_syndrome = bind ? prm::kSynMwBind : prm::kSynLocalQpOp;
@@ -67,7 +70,7 @@ sim::Flow Requester::execute_umr(Qp& qp) {
       qp.sq_error = true;
     }
   }
-  complete(qp);
+  complete(qp, span);
   kick(qp);
 }
 

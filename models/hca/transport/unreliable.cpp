@@ -5,6 +5,7 @@
 // little room, ends in its completion and in ERR; everything else is a silent drop with a counter.
 #include <cstring>
 
+#include "hca/trace_points.h"
 #include "hca/transport/datagram.h"
 #include "hca/transport/requester.h"
 #include "hca/transport/responder.h"
@@ -50,6 +51,7 @@ void Responder::drop_message(Qp& qp, const RxPacket& rx) {
   qp.rx_kind = 0xFF;
   qp.expected_psn = rx.bth().psn + 1U;
   dropped_packets_.add();
+  trace_.instant(points::message_drop, rx.packet->cause, device_.context.now(), qp.qpn, rx.bth().psn.value());
   device_.context.journeys.fail(rx.packet->cause.msg, sim::kLost, device_.context.now());
 }
 
@@ -61,7 +63,7 @@ void Responder::refuse_unreliable(Qp& qp, const RxPacket& rx, const Refusal& why
     return;
   }
   device_.context.journeys.give_up(rx.packet->cause.msg, sim::kLost);
-  post_receive_error(qp, why.syndrome, why.vendor);
+  post_receive_error(qp, why.syndrome, why.vendor, rx.packet->cause.parent);
   control_.enter_error(qp);
 }
 

@@ -22,7 +22,7 @@ Uar::Uar(sim::Context& context, const UarConfig& config, CompletionUnit& complet
       allocated_(prm::kUarPages),
       page_slot_(prm::kUarPages, ~0U),
       buffers_(config.bf_buffers),
-      trace_(context, host, path, sim::trace::TrackKind::instant),
+      trace_(context, host, path),
       doorbells_(context.stats.counter(path + ".doorbells")),
       blueflames_(context.stats.counter(path + ".blueflame")),
       torn_(context.stats.counter(path + ".blueflame_torn")),
@@ -46,7 +46,6 @@ bool Uar::release(std::uint32_t page) {
 
 void Uar::write(std::uint32_t page, std::uint64_t offset, std::span<const std::byte> bytes, sim::trace::Cause cause,
                 sim::Picos t_sent) {
-  (void)cause;
   if (page >= prm::kUarPages || !allocated_[page]) {
     unknown_.add();
     return;
@@ -58,13 +57,14 @@ void Uar::write(std::uint32_t page, std::uint64_t offset, std::span<const std::b
   } else if ((offset == prm::kUarEqDoorbellArm || offset == prm::kUarEqDoorbell) && bytes.size() == 4) {
     if (!events_.doorbell(prm::be32(word[0]), offset == prm::kUarEqDoorbellArm, page)) foreign_.add();
   } else if (offset >= prm::kUarBfBase && offset < prm::kUarBfBase + prm::kBfRegsPerUar * prm::kBfRegSize) {
-    bf_write(page, offset - prm::kUarBfBase, bytes, t_sent);
+    bf_write(page, offset - prm::kUarBfBase, bytes, cause, t_sent);
   } else {
     unknown_.add();
   }
 }
 
-void Uar::bf_write(std::uint32_t page, std::uint64_t offset, std::span<const std::byte> bytes, sim::Picos t_sent) {
+void Uar::bf_write(std::uint32_t page, std::uint64_t offset, std::span<const std::byte> bytes, sim::trace::Cause cause,
+                   sim::Picos t_sent) {
   if (page_slot_[page] == ~0U) {
     page_slot_[page] = static_cast<std::uint32_t>(assemblies_.size());
     assemblies_.resize(assemblies_.size() + kHalves);
@@ -74,7 +74,7 @@ void Uar::bf_write(std::uint32_t page, std::uint64_t offset, std::span<const std
   const auto at = static_cast<std::uint32_t>(offset % prm::kBfBufSize);
   if (a.have > 0 && at != a.have) {  // something else interrupts the copy
     torn_.add();
-    plain_doorbell(page, a.bytes.data(), false, a.t_sent);
+    ring(a, false);
     a.have = 0;
   }
   if (at == 0) {
@@ -83,14 +83,17 @@ void Uar::bf_write(std::uint32_t page, std::uint64_t offset, std::span<const std
       return;
     }
     const auto ds = static_cast<std::uint32_t>(bytes[7]) & 0x3F;
+    a.page = page;
+    a.t_sent = t_sent;
+    a.arrived = context_.now();
+    a.cause = cause;
     if (bytes.size() == 8) {
-      plain_doorbell(page, bytes.data(), false, t_sent);
+      std::memcpy(a.bytes.data(), bytes.data(), 8);
+      ring(a, false);
       return;
     }
     a.need = std::min<std::uint32_t>(ds * prm::kDs, prm::kBfBufSize);
     a.serial = next_serial_++;
-    a.page = page;
-    a.t_sent = t_sent;
     if (bytes.size() < a.need)
       context_.scheduler.after<&Uar::abandon>(config_.bf_assembly_timeout, this, a.serial << 16 | slot);
   } else if (a.have == 0) {
@@ -99,6 +102,7 @@ void Uar::bf_write(std::uint32_t page, std::uint64_t offset, std::span<const std
   }
   std::memcpy(a.bytes.data() + at, bytes.data(), std::min<std::size_t>(bytes.size(), prm::kBfBufSize - at));
   a.have = at + static_cast<std::uint32_t>(bytes.size());
+  a.cause = cause;
   if (a.have >= a.need) finish(a);
 }
 
@@ -110,7 +114,7 @@ void Uar::finish(Assembly& a) {
   const std::uint32_t bytes = (prm::be32(word[1]) & 0x3F) * prm::kDs;  // a WQE longer than the register is fetched
   const bool kept = bytes > 0 && bytes <= prm::kBfBufSize && buffers_.keep(qpn, index, a.bytes);
   a.have = 0;
-  plain_doorbell(a.page, a.bytes.data(), kept, a.t_sent);
+  ring(a, kept);
 }
 
 void Uar::abandon(std::uint64_t key) {
@@ -118,22 +122,27 @@ void Uar::abandon(std::uint64_t key) {
   if (a.have == 0 || a.serial != key >> 16) return;
   torn_.add();
   a.have = 0;
-  plain_doorbell(a.page, a.bytes.data(), false, a.t_sent);
+  ring(a, false);
 }
 
-void Uar::plain_doorbell(std::uint32_t page, const std::byte* ctrl, bool blueflame, sim::Picos t_sent) {
+// The doorbell that the first eight bytes make.
+void Uar::ring(const Assembly& a, bool blueflame) {
   std::uint32_t word[2];
-  std::memcpy(word, ctrl, 8);
+  std::memcpy(word, a.bytes.data(), 8);
   Doorbell d;
-  d.uar_page = page;
+  d.uar_page = a.page;
   d.qpn = prm::be32(word[1]) >> 8;
   d.ds = static_cast<std::uint8_t>(prm::be32(word[1]) & 0x3F);
   d.wqe_index = static_cast<std::uint16_t>(prm::be32(word[0]) >> 8);
   d.blueflame = blueflame;
-  d.t_sent = t_sent;
+  d.t_sent = a.t_sent;
+  d.cause = a.cause;
   doorbells_.add();
   if (blueflame) blueflames_.add();
-  trace_.instant(points::doorbell, {}, context_.now(), d.qpn, d.wqe_index, blueflame ? 1 : 0);
+  const sim::Picos now = context_.now();
+  const std::uint64_t span = trace_.span(points::doorbell, a.cause, a.arrived, now, now + config_.doorbell_decode,
+                                         d.qpn, d.wqe_index, blueflame ? 1 : 0);
+  if (span != 0) d.cause.parent = span;
   sink_->ring(d);
 }
 

@@ -25,6 +25,7 @@ struct Doorbell {
   std::uint8_t ds = 0;
   bool blueflame = false;
   sim::Picos t_sent{0};  ///< when the store left the core
+  sim::trace::Cause cause;
 };
 struct DoorbellSink {
   virtual ~DoorbellSink() = default;
@@ -50,10 +51,12 @@ class Uar {
     std::array<std::byte, prm::kBfBufSize> bytes{};
     std::uint32_t have = 0, need = 0, page = 0;
     std::uint64_t serial = 0;
-    sim::Picos t_sent{0};
+    sim::Picos t_sent{0}, arrived{0};
+    sim::trace::Cause cause;  ///< of the latest piece
   };
-  void bf_write(std::uint32_t page, std::uint64_t offset, std::span<const std::byte> bytes, sim::Picos t_sent);
-  void plain_doorbell(std::uint32_t page, const std::byte* ctrl, bool blueflame, sim::Picos t_sent);
+  void bf_write(std::uint32_t page, std::uint64_t offset, std::span<const std::byte> bytes, sim::trace::Cause cause,
+                sim::Picos t_sent);
+  void ring(const Assembly& a, bool blueflame);
   void finish(Assembly& a);
   void abandon(std::uint64_t key);
 
