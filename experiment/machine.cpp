@@ -4,6 +4,7 @@
 #include "experiment/scenario.h"
 #include "system/cluster.h"
 #include "system/resources.h"
+#include "system/watchdog.h"
 
 namespace experiment {
 namespace {
@@ -33,6 +34,7 @@ class ClusterMachine : public Machine {
       out.name = record.name;
       out.op = record.op;
       out.wc_status = record.wc_status;
+      out.errors = record.errors;
       out.corrupted = record.corrupted;
       out.first_post = record.started;
       out.last_done = record.ended;
@@ -46,7 +48,11 @@ class ClusterMachine : public Machine {
       r.async_events.push_back({e.time, e.host, e.type, e.object});
     r.summary = cluster_.summary();
     if (cluster_.finished()) r.sim_time = cluster_.finished_at();  // later events are timers that nobody waits for
-    else r.outstanding = cluster_.waiting();
+    else
+      for (sys::Stuck& s : cluster_.stuck()) {
+        r.outstanding.push_back(std::move(s.text));
+        r.stuck.push_back(std::move(s.facts));
+      }
   }
 
  private:

@@ -40,12 +40,35 @@ Json breakdown_json(const Breakdown& b) {
   return out;
 }
 
+Json slowest_json(const std::optional<sim::Journey>& slowest) {
+  if (!slowest) return {};
+  Json j = Json::object();
+  j["id"] = slowest->id;
+  j["host"] = slowest->poster.host;
+  j["qpn"] = slowest->poster.qpn;
+  j["wr_id"] = slowest->poster.wr_id;
+  j["posted_ns"] = ns(slowest->start);
+  j["latency_ns"] = ns(slowest->total());
+  return j;
+}
+
 Json cpu_json(const sys::CpuTime& t) {
   Json j = Json::object();
   j["span"] = ns(t.span);
   j["on_cpu"] = ns(t.on_cpu);
   j["asleep"] = ns(t.asleep);
   j["interrupted"] = ns(t.interrupted);
+  return j;
+}
+
+Json error_json(const sys::WorkloadError& e) {
+  Json j = Json::object();
+  j["time_ns"] = ns(e.time);
+  j["side"] = e.client ? "client" : "server";
+  j["qpn"] = e.qpn;
+  j["wr_id"] = e.wr_id;
+  j["status"] = e.status;
+  j["vendor_err"] = e.vendor_err;
   return j;
 }
 
@@ -64,6 +87,8 @@ Json workload_json(const WorkloadResult& w) {
   j["message_rate_mpps"] = rounded(w.message_rate_mpps(), 1e6);
   Json& statuses = j["wc_status"] = Json::object();
   for (const auto& [name, count] : w.wc_status) statuses[name] = count;
+  Json& errors = j["errors"] = Json::array();
+  for (const sys::WorkloadError& e : w.errors) errors.push_back(error_json(e));
   j["corrupted"] = w.corrupted;
   Json& cpu = j["cpu_ns"] = Json::object();
   cpu["client"] = cpu_json(w.client_cpu);
@@ -74,6 +99,7 @@ Json workload_json(const WorkloadResult& w) {
     median["latency_ps"] = w.breakdown->median_total.n;
   }
   j["median_message"] = std::move(median);
+  j["slowest_message"] = slowest_json(w.slowest);
   j["breakdown_ns"] = w.breakdown ? breakdown_json(*w.breakdown) : Json::array();
   return j;
 }
@@ -89,6 +115,7 @@ Json program_json(const ProgramResult& p) {
   j["ended_ns"] = ns(p.ended);
   j["messages"] = p.messages;
   j["latency_ns"] = p.latency ? latency_json(*p.latency) : Json{};
+  j["slowest_message"] = slowest_json(p.slowest);
   j["cpu_ns"] = cpu_json(p.cpu);
   Json& statuses = j["wc_status"] = Json::object();
   for (const auto& [name, count] : p.wc_status) statuses[name] = count;
@@ -204,6 +231,7 @@ Json to_json(const Result& r, bool with_cost) {
   bottleneck["saturated"] = b.saturated();
   Json& outstanding = j["outstanding"] = Json::array();
   for (const std::string& s : r.outstanding) outstanding.push_back(s);
+  j["stuck"] = r.stuck;
   j["resources"] = r.resources;
   if (!r.resources_at.empty()) {
     Json& snapshots = j["resources_at"] = Json::array();
@@ -224,6 +252,7 @@ Json to_json(const Result& r, bool with_cost) {
     if (!e.because.empty()) item["because"] = e.because;
     expectations.push_back(std::move(item));
   }
+  j["config"] = r.config;
   if (with_cost) j["simulator"] = cost_json(r);
   return j;
 }

@@ -15,6 +15,7 @@
 #include "sim/stats.h"
 #include "sim/units.h"
 #include "system/cpu_meter.h"
+#include "system/workload_error.h"
 
 namespace experiment {
 
@@ -38,8 +39,10 @@ struct WorkloadResult {
   std::optional<LatencyStats> latency;
   std::optional<LatencyStats> half_round_trip;  ///< what perftest's *_lat programs print; ping-pong workloads only
   std::map<std::string, std::uint64_t> wc_status;
+  std::vector<sys::WorkloadError> errors;  ///< the first work completions in error
   std::uint64_t corrupted = 0;  ///< messages whose bytes differed from those sent, if the workload verifies them
   std::optional<Breakdown> breakdown;
+  std::optional<sim::Journey> slowest;  ///< the message with the greatest latency
   sys::CpuTime client_cpu, server_cpu;  ///< from the first turn of the measuring loop to the last
   bool percentiles_exact = true;        ///< false when percentiles come from a sample
 
@@ -62,6 +65,7 @@ struct ProgramResult {
   sim::Picos started{0}, ended{0};
   std::uint64_t messages = 0;  ///< delivered in success, posted by its process
   std::optional<LatencyStats> latency;
+  std::optional<sim::Journey> slowest;
   sim::Json completions, events, mr;  ///< lists and object as docs/result.md describes them
   sys::CpuTime cpu;                   ///< of its steps
   std::map<std::string, std::uint64_t> wc_status;
@@ -108,9 +112,11 @@ struct Result {
   std::map<std::string, double> utilisation;
   std::map<std::string, sim::Picos> kernel_time;  ///< per core: interrupts and softirqs in the time of `utilisation`
   std::vector<std::string> outstanding;           ///< who waits for what, when not everything finished
+  sim::Json stuck = sim::Json::array();           ///< the same in members, one per line but the first
   sim::Json resources = sim::Json::array();       ///< live RDMA objects at the end, one member per host
   std::vector<std::pair<sim::Picos, sim::Json>> resources_at;  ///< the same at times that were asked for
   std::vector<ExpectationResult> expectations;
+  sim::Json config;  ///< effective configuration: a scenario file itself
   SimulatorCost simulator;
   std::string trace_error;  ///< why a trace is incomplete (a full disk, say); not part of the JSON
 

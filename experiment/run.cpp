@@ -158,11 +158,13 @@ void add_journeys(Result& r, const LatencyRecorder& recorder) {
   for (std::size_t i = 0; i < r.programs.size(); ++i) {
     r.programs[i].messages = recorder.count(r.workloads.size() + i);
     r.programs[i].latency = recorder.latency(r.workloads.size() + i);
+    r.programs[i].slowest = recorder.slowest(r.workloads.size() + i);
   }
   for (std::size_t i = 0; i < r.workloads.size(); ++i) {
     WorkloadResult& w = r.workloads[i];
     w.latency = recorder.latency(i);
     w.breakdown = recorder.breakdown(i);
+    w.slowest = recorder.slowest(i);
     w.percentiles_exact = recorder.exact(i);
     if (w.messages == 0) w.messages = recorder.count(i);
     if (w.bytes == 0) w.bytes = recorder.bytes(i);
@@ -222,7 +224,7 @@ Result run(RunOptions options, const MachineFactory& factory) {
   JourneyTee tee(recorder, traced ? &context.tracer : nullptr);
   context.journeys.set_sink(&tee);
   if (traced)
-    context.tracer.open({options.scenario, options.version, options.seed, machine->hosts(), options.config_json},
+    context.tracer.open({options.scenario, options.version, options.seed, machine->hosts(), options.config.compact()},
                         options.trace_categories);
   UtilisationWindow window;
   machine->on_measurement([&] { window.begin(context); });
@@ -248,6 +250,7 @@ Result run(RunOptions options, const MachineFactory& factory) {
   r.description = options.description;
   r.version = options.version;
   r.seed = options.seed;
+  r.config = options.config;
   r.sim_time = context.now();
   r.verdict = verdict_of(outcome, interrupted, machine->finished(), machine->failed());
   machine->collect(r);

@@ -53,7 +53,7 @@ struct RunOptions {
   sim::EngineMode mode = sim::EngineMode::run_ahead;
   sim::Picos time_limit = sim::kNever;
   sim::Picos stall_limit{0};  ///< see sys::RunConfig; 0 = none
-  std::string config_json;    ///< effective configuration, for the traces
+  sim::Json config;           ///< effective configuration, for the result and the traces
   std::vector<std::unique_ptr<sim::trace::Sink>> sinks;
   std::uint32_t trace_categories = ~0U;  ///< mask over sim::trace::Category
   std::vector<sys::ExpectationConfig> expectations;

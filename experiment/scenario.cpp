@@ -150,7 +150,7 @@ RunOptions run_options(const Scenario& s) {
   if (s.config.run.time_limit.n > 0) o.time_limit = s.config.run.time_limit;
   o.stall_limit = s.config.run.stall_limit;
   o.expectations = s.config.expect;
-  o.config_json = effective_config(s).compact();
+  o.config = effective_config(s);
   return o;
 }
 

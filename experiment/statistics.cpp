@@ -65,6 +65,7 @@ void LatencyRecorder::finished(const sim::Journey& j) {
   f.first = sim::min(f.first, j.start);
   f.last = sim::max(f.last, j.last);
   f.min = sim::min(f.min, j.total());
+  if (f.count == 1 || j.total() > f.max) f.slowest = j;
   f.max = sim::max(f.max, j.total());
   for (std::size_t i = 0; i < sim::kStages; ++i) f.sum[i] += j.stage[i];
   if (f.kept < capacity_) {
@@ -111,6 +112,11 @@ std::optional<LatencyStats> LatencyRecorder::latency(std::size_t workload) const
   for (const sim::Picos p : f.sum) sum += p.n;
   s.mean_ps = static_cast<double>(sum) / static_cast<double>(f.count);
   return s;
+}
+
+std::optional<sim::Journey> LatencyRecorder::slowest(std::size_t workload) const {
+  const Flow& f = flows_.at(workload);
+  return f.count == 0 ? std::nullopt : std::optional(f.slowest);
 }
 
 std::optional<Breakdown> LatencyRecorder::breakdown(std::size_t workload) const {

@@ -62,6 +62,8 @@ class LatencyRecorder : public sim::JourneySink {
   /// Nothing when no message of the workload finished.
   std::optional<LatencyStats> latency(std::size_t workload) const;
   std::optional<Breakdown> breakdown(std::size_t workload) const;
+  /// The message with the greatest latency, the earliest that ended if several; always exact.
+  std::optional<sim::Journey> slowest(std::size_t workload) const;
 
  private:
   struct Sample {
@@ -75,6 +77,7 @@ class LatencyRecorder : public sim::JourneySink {
     std::uint64_t count = 0, bytes = 0;
     sim::Picos first = sim::kNever, last{0}, min = sim::kNever, max{0};
     std::array<sim::Picos, sim::kStages> sum{};
+    sim::Journey slowest;
     std::vector<std::unique_ptr<Sample[]>> blocks;
     std::size_t kept = 0;
     std::vector<std::array<sim::Picos, sim::kStages>> wide_stages;

@@ -148,7 +148,13 @@ std::vector<std::pair<std::string, std::string>> Cluster::summary() const {
   return lines;
 }
 
-std::vector<std::string> Cluster::waiting() const { return Watchdog(hosts_, programs_.get()).report(); }
+std::vector<Stuck> Cluster::stuck() const { return Watchdog(hosts_, programs_.get()).report(); }
+
+std::vector<std::string> Cluster::waiting() const {
+  std::vector<std::string> out;
+  for (Stuck& s : stuck()) out.push_back(std::move(s.text));
+  return out;
+}
 
 bool Cluster::stalled(sim::Picos now, sim::Picos limit) const {
   return Watchdog(hosts_, programs_.get()).stalled(now, limit);

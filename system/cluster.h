@@ -20,6 +20,8 @@
 
 namespace sys {
 
+struct Stuck;
+
 class Cluster {
  public:
   /// Builds the machines of `scenario`. With `reverse`, modules are constructed in the opposite order: the results are the
@@ -54,6 +56,8 @@ class Cluster {
   std::vector<std::pair<std::string, std::string>> summary() const;
   /// Who waits for what: one line for each program thread that has not ended, then the work that is outstanding.
   std::vector<std::string> waiting() const;
+  /// The same with its facts.
+  std::vector<Stuck> stuck() const;
   /// At time `now`, no program has moved for `limit` and nothing but retries for ever goes on.
   bool stalled(sim::Picos now, sim::Picos limit) const;
 

@@ -79,7 +79,7 @@ void KernelPerftest::look_whether_done() {
 // Completions --------------------------------------------------------------------------------------------------------------
 
 bool KernelPerftest::book(const ibv_wc& wc) {
-  ++workload_.record_.wc_status[std::string(sim::enum_name(wc.status))];
+  workload_.record_.note(wc, reinterpret_cast<const Request*>(wc.wr_id)->number, client_, cpu::current().now());
   if (wc.status == IBV_WC_SUCCESS) return !error_;
   error_ = true;
   finish();

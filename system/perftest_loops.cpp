@@ -85,7 +85,7 @@ int PerftestProgram::poll(ibv_cq* cq) {
   if (n < 0) failed("ibv_poll_cq", EIO);
   for (int i = 0; i < n; ++i) {
     const ibv_wc& wc = wc_[static_cast<std::size_t>(i)];
-    ++workload_.record_.wc_status[std::string(sim::enum_name(wc.status))];
+    workload_.record_.note(wc, wc.wr_id, client_, thread_->now());
     Connection* c = &connections_[0];
     for (Connection& candidate : connections_)
       if (candidate.qp->qp_num == wc.qp_num) c = &candidate;

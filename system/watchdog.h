@@ -6,9 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "sim/json.h"
 #include "system/programs.h"
 
 namespace sys {
+
+/// One finding: a line for people, and its facts as docs/result.md describes `stuck`.
+struct Stuck {
+  std::string text;
+  sim::Json facts;
+};
 
 class Watchdog {
  public:
@@ -16,17 +23,18 @@ class Watchdog {
   Watchdog(const std::vector<std::unique_ptr<Host>>& hosts, const Programs* programs)
       : hosts_(hosts), programs_(programs) {}
 
-  /// For people: first the programs that have not ended, then queue pairs with work, then completion queues with something
+  /// First the programs that have not ended, then queue pairs with work, then completion queues with something
   /// to say, then devices that did not come up.
-  std::vector<std::string> report() const;
+  std::vector<Stuck> report() const;
   /// At time `now` every program has been blocked for `limit` at least, without a time limit of its own, and no ACK timeout
   /// runs that would end a wait: only RNR retries without end are left (S-RC-52).
   bool stalled(sim::Picos now, sim::Picos limit) const;
 
  private:
-  std::string name_of(const Process& process, const void* handle, const std::string& fallback) const;
-  void threads(std::vector<std::string>& out) const;
-  void queues(const Host& host, const Process& process, std::vector<std::string>& out) const;
+  std::string name_of(const Process& process, const void* handle) const;
+  void threads(std::vector<Stuck>& out) const;
+  void queue_pairs(const Host& host, const Process& process, std::vector<Stuck>& out) const;
+  void completion_queues(const Host& host, const Process& process, std::vector<Stuck>& out) const;
 
   const std::vector<std::unique_ptr<Host>>& hosts_;
   const Programs* programs_;

@@ -36,6 +36,13 @@ std::string event_object(const ibv_async_event& e) {
 
 }  // namespace
 
+void WorkloadRecord::note(const ibv_wc& wc, std::uint64_t wr_id, bool client, sim::Picos t) {
+  const std::string status(sim::enum_name(wc.status));
+  ++wc_status[status];
+  if (wc.status != IBV_WC_SUCCESS && errors.size() < kErrorsKept)
+    errors.push_back({t, client, wc.qp_num, wr_id, status, wc.vendor_err});
+}
+
 Workload::Workload(const WorkloadConfig& config, std::uint32_t flow, Host& client, Host& server,
                    std::vector<AsyncEventRecord>& async_events)
     : config_(config), flow_(flow), hosts_{&client, &server}, async_events_(async_events) {

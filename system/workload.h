@@ -13,8 +13,10 @@
 #include "system/cpu_meter.h"
 #include "system/host.h"
 #include "system/workload_config.h"
+#include "system/workload_error.h"
 
 struct ibv_context;
+struct ibv_wc;
 
 namespace sys {
 
@@ -39,10 +41,15 @@ struct AsyncEventRecord {
 struct WorkloadRecord {
   std::string name, op;
   std::map<std::string, std::uint64_t> wc_status;  ///< "SUCCESS", "WR_FLUSH_ERR", … of both sides
-  std::vector<sim::Picos> half_round_trip;         ///< per iteration, *_lat ping-pongs only
-  sim::Picos started{0}, ended{0};                 ///< first post to last completion
-  std::uint64_t corrupted = 0;                     ///< messages whose bytes differed from those sent
-  CpuMeter client_cpu, server_cpu;                 ///< the measuring loops
+  static constexpr std::size_t kErrorsKept = 16;
+  std::vector<WorkloadError> errors;        ///< the first ones, in the order of polling
+  std::vector<sim::Picos> half_round_trip;  ///< per iteration, *_lat ping-pongs only
+  sim::Picos started{0}, ended{0};          ///< first post to last completion
+  std::uint64_t corrupted = 0;              ///< messages whose bytes differed from those sent
+  CpuMeter client_cpu, server_cpu;          ///< the measuring loops
+
+  /// Counts a work completion that the client or the server has polled at time t, and keeps the first errors.
+  void note(const ibv_wc& wc, std::uint64_t wr_id, bool client, sim::Picos t);
 };
 
 class Workload {

@@ -82,6 +82,20 @@ TEST(LatencyRecorder, TheMedianMessageIsTheEarliestWithTheMedianLatencyAndItsSta
   EXPECT_DOUBLE_EQ(std::accumulate(b->mean_ps.begin(), b->mean_ps.end(), 0.0), r.latency(0)->mean_ps);
 }
 
+TEST(LatencyRecorder, TheSlowestMessageIsTheEarliestOfTheSlowest) {
+  LatencyRecorder r(2, 1, 2);
+  EXPECT_FALSE(r.slowest(0));
+  r.finished(journey(1, Picos{0}, {5}));
+  r.finished(journey(2, Picos{10}, {4, 5}));
+  r.finished(journey(3, Picos{20}, {9}));
+  r.finished(journey(4, Picos{30}, {1}));
+  ASSERT_TRUE(r.slowest(0));
+  EXPECT_EQ(r.slowest(0)->id, 2U) << "also beyond the capacity of the sample";
+  EXPECT_EQ(r.slowest(0)->start.n, 10);
+  EXPECT_EQ(r.slowest(0)->total(), r.latency(0)->max);
+  EXPECT_FALSE(r.slowest(1));
+}
+
 TEST(LatencyRecorder, StagesLongerThanFourMillisecondsStayExact) {
   LatencyRecorder r(1, 1);
   r.finished(journey(1, Picos{0}, {5'000'000'000'123, 7}));
