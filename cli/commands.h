@@ -12,6 +12,7 @@ using Arguments = std::vector<std::string>;
 int run_command(const Arguments& arguments);
 int report_command(const Arguments& arguments);
 int explore_command(const Arguments& arguments);
+int diff_command(const Arguments& arguments);
 int explain_command(const Arguments& arguments);
 int view_command(const Arguments& arguments);
 int validate_command(const Arguments& arguments);

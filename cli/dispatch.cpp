@@ -23,6 +23,7 @@ constexpr Command kCommands[] = {
     {"run", "run a scenario and report its result", &run_command},
     {"report", "make a page with plots of a sweep or a run", &report_command},
     {"explore", "run it with many delays and seeds, and report the runs that end otherwise", &explore_command},
+    {"diff", "compare two results stage by stage", &diff_command},
     {"explain", "say what went wrong in a run, what limits it and what to turn", &explain_command},
     {"view", "make an HTML page that shows a trace, or two side by side", &view_command},
     {"validate", "check scenario files without running them", &validate_command},
