@@ -117,7 +117,10 @@ Cq* create(ibv_context* context, std::uint32_t slots, const Creation& k) {
   cq->tags = &s.context->wqe_tags.cq.of(s.host, cq->cqn);
   cq->tags->clear();
   cq->tags->reserve(cq->entries);
-  cq->empty_polls = &s.context->stats.counter("host" + std::to_string(s.host) + ".verbs.empty_polls");
+  const std::string counters = "host" + std::to_string(s.host) + ".verbs.";
+  cq->empty_polls = &s.context->stats.counter(counters + "empty_polls");
+  cq->sq_slots_freed = &s.context->stats.counter(counters + "sq_slots_freed");
+  cq->sq_slot_time_ps = &s.context->stats.counter(counters + "sq_slot_time_ps");
   cq->delivered.reserve(64);
   return cq.release();
 }

@@ -60,7 +60,7 @@ void begin_journey(Machine& m, Qp& qp, std::uint32_t number, sim::Picos entry, i
   const auto op = static_cast<std::uint8_t>(opcode);
   const sim::Poster poster{m.state().host, qp.qp().qp_num, qp.sq.wrid[qp.sq.index(qp.sq.cur_post)]};
   const sim::MsgId id = m.state().context->journeys.begin(entry, qp.flow, op, bytes, poster);
-  qp.sq.wr(number) = {id, op};
+  qp.sq.wr(number) = {id, op, entry};
   qp.tags->publish(qp.sq.cur_post & 0xffff, id);
   qp.new_msgs.push_back(id);
 }

@@ -181,6 +181,8 @@ struct Cq {
   cpu::Thread* poller = nullptr;
   sim::Picos last_return{-1}, last_sample{-1}, period{-1};
   sim::Counter* empty_polls = nullptr;
+  // Slots of send queues that completions freed, and for how long they had been taken.
+  sim::Counter *sq_slots_freed = nullptr, *sq_slot_time_ps = nullptr;
 
   ibv_cq& cq() { return *reinterpret_cast<ibv_cq*>(&base.cq_ex); }
 };
@@ -203,6 +205,7 @@ struct WorkQueue {
   struct WrInfo {
     sim::MsgId msg;       ///< its journey
     std::uint8_t opcode;  ///< enum ibv_wr_opcode
+    sim::Picos posted;    ///< entry of its post call
   };
   std::vector<WrInfo> wrs;  ///< SQ: by WR number (head, tail), a power of two of them
   sim::trace::Gauge occupancy;

@@ -75,6 +75,8 @@ void reclaim(Machine& m, Cq& cq, Qp& qp, std::uint32_t idx, ibv_wc_status status
   if (new_tail - sq.tail <= sq.max_post) {
     for (std::uint32_t n = sq.tail; n != new_tail; ++n) {
       const WorkQueue::WrInfo wr = sq.wr(n);
+      cq.sq_slots_freed->add();
+      cq.sq_slot_time_ps->add(static_cast<std::uint64_t>((m.now() - wr.posted).n));
       const bool receiver_ends = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM ||
                                  wr.opcode == IBV_WR_SEND_WITH_INV || wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
       if (status != IBV_WC_SUCCESS && n + 1 == new_tail) fail(m, wr.msg, status);

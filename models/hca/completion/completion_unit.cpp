@@ -25,6 +25,7 @@ CompletionUnit::CompletionUnit(sim::Context& context, const CompletionConfig& co
       cqc_(context, dma, icm, IcmTable::cqc, context_config.cqc_entries, 1, &encode_cqc, this, host, path + ".cqc"),
       trace_(context, host, path),
       cqes_(context.stats.counter(path + ".cqes")),
+      cqe_bytes_(context.stats.counter(path + ".cqe_bytes")),
       overruns_(context.stats.counter(path + ".cq_overruns")),
       lost_(context.stats.counter(path + ".cqes_lost")) {}
 
@@ -113,6 +114,7 @@ sim::Flow CompletionUnit::write(Cq& cq) {
 void CompletionUnit::put(Cq& cq, const PendingCqe& cqe, sim::trace::Cause cause) {
   const std::uint64_t slot = cq.producer & ((1U << cq.log_size) - 1);
   const memory::Iova at = cq.buffer.at(slot * cq.cqe_bytes);
+  cqe_bytes_.add(cqe.data ? 128 : cqe.bytes.size());
   if (!cqe.data) {
     dma_.write_inline(at + (cq.cqe_bytes - cqe.bytes.size()), cqe.bytes, cause);
     return;

@@ -67,6 +67,7 @@ class CompletionUnit {
   ContextCache cqc_;
   sim::trace::Source trace_;
   sim::Counter& cqes_;
+  sim::Counter& cqe_bytes_;
   sim::Counter& overruns_;
   sim::Counter& lost_;
 };
