@@ -114,6 +114,7 @@ Json program_json(const ProgramResult& p) {
   j["started_ns"] = ns(p.started);
   j["ended_ns"] = ns(p.ended);
   j["messages"] = p.messages;
+  j["message_rate_mpps"] = rounded(p.message_rate_mpps(), 1e6);
   j["latency_ns"] = p.latency ? latency_json(*p.latency) : Json{};
   j["slowest_message"] = slowest_json(p.slowest);
   j["cpu_ns"] = cpu_json(p.cpu);
@@ -174,6 +175,10 @@ double WorkloadResult::bandwidth_gbps() const {
   return per_ps(static_cast<double>(bytes) * 8 * 1e3, last_done - first_post);
 }
 double WorkloadResult::message_rate_mpps() const {
+  return per_ps(static_cast<double>(messages) * 1e6, last_done - first_post);
+}
+
+double ProgramResult::message_rate_mpps() const {
   return per_ps(static_cast<double>(messages) * 1e6, last_done - first_post);
 }
 

@@ -43,6 +43,7 @@ struct WorkloadResult {
   std::uint64_t corrupted = 0;  ///< messages whose bytes differed from those sent, if the workload verifies them
   std::optional<Breakdown> breakdown;
   std::optional<sim::Journey> slowest;  ///< the message with the greatest latency
+  std::optional<Quantiles> quantiles;   ///< of the latency; for sweeps, not in the JSON
   sys::CpuTime client_cpu, server_cpu;  ///< from the first turn of the measuring loop to the last
   bool percentiles_exact = true;        ///< false when percentiles come from a sample
 
@@ -63,9 +64,12 @@ struct ProgramResult {
   std::string at;  ///< step under way, when it did not finish
   std::uint64_t steps = 0;
   sim::Picos started{0}, ended{0};
-  std::uint64_t messages = 0;  ///< delivered in success, posted by its process
+  std::uint64_t messages = 0;              ///< delivered in success, posted by its process
+  sim::Picos first_post{0}, last_done{0};  ///< the time span that the rate refers to
   std::optional<LatencyStats> latency;
   std::optional<sim::Journey> slowest;
+  std::optional<Breakdown> breakdown;  ///< for sweeps, not in the JSON, like the next
+  std::optional<Quantiles> quantiles;
   sim::Json completions, events, mr;  ///< lists and object as docs/result.md describes them
   sys::CpuTime cpu;                   ///< of its steps
   std::map<std::string, std::uint64_t> wc_status;
@@ -76,6 +80,8 @@ struct ProgramResult {
   std::vector<Failure> failures;
   std::string plugin;            ///< file, when it is not a list of steps
   std::optional<int> exit_code;  ///< of its main(), when that has ended
+
+  double message_rate_mpps() const;
 };
 
 /// The busiest resource. Saturated resources bound the throughput; otherwise latency or the programs do.

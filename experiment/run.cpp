@@ -156,15 +156,22 @@ Verdict verdict_of(sim::Outcome outcome, bool interrupted, bool finished, bool f
 
 void add_journeys(Result& r, const LatencyRecorder& recorder) {
   for (std::size_t i = 0; i < r.programs.size(); ++i) {
-    r.programs[i].messages = recorder.count(r.workloads.size() + i);
-    r.programs[i].latency = recorder.latency(r.workloads.size() + i);
-    r.programs[i].slowest = recorder.slowest(r.workloads.size() + i);
+    ProgramResult& p = r.programs[i];
+    const std::size_t flow = r.workloads.size() + i;
+    p.messages = recorder.count(flow);
+    p.first_post = recorder.first_post(flow);
+    p.last_done = recorder.last_done(flow);
+    p.latency = recorder.latency(flow);
+    p.breakdown = recorder.breakdown(flow);
+    p.quantiles = recorder.quantiles(flow);
+    p.slowest = recorder.slowest(flow);
   }
   for (std::size_t i = 0; i < r.workloads.size(); ++i) {
     WorkloadResult& w = r.workloads[i];
     w.latency = recorder.latency(i);
     w.breakdown = recorder.breakdown(i);
     w.slowest = recorder.slowest(i);
+    w.quantiles = recorder.quantiles(i);
     w.percentiles_exact = recorder.exact(i);
     if (w.messages == 0) w.messages = recorder.count(i);
     if (w.bytes == 0) w.bytes = recorder.bytes(i);

@@ -119,6 +119,19 @@ std::optional<sim::Journey> LatencyRecorder::slowest(std::size_t workload) const
   return f.count == 0 ? std::nullopt : std::optional(f.slowest);
 }
 
+std::optional<Quantiles> LatencyRecorder::quantiles(std::size_t workload) const {
+  const Flow& f = flows_.at(workload);
+  if (f.count == 0) return std::nullopt;
+  std::array<std::size_t, kQuantiles.size()> ranks{};
+  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = rank(f.kept, kQuantiles[i]);
+  const auto found = at_ranks(f, ranks);
+  Quantiles q;
+  for (std::size_t i = 0; i < q.size(); ++i) q[i] = f.at(found[i]).total;
+  q.front() = f.min;
+  q.back() = f.max;
+  return q;
+}
+
 std::optional<Breakdown> LatencyRecorder::breakdown(std::size_t workload) const {
   const Flow& f = flows_.at(workload);
   if (f.count == 0) return std::nullopt;

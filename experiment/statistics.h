@@ -27,6 +27,12 @@ struct LatencyStats {
 /// Statistics of `values`, which are reordered. Nothing when there is none.
 std::optional<LatencyStats> statistics_of(std::span<sim::Picos> values);
 
+/// Shares, in thousandths, at which the distribution of latencies is told.
+inline constexpr std::array<std::uint32_t, 23> kQuantiles{0,   10,  20,  50,  100, 200, 250, 300, 400, 500, 600, 700,
+                                                          750, 800, 900, 950, 970, 980, 990, 995, 998, 999, 1000};
+/// Latencies at kQuantiles, by nearest rank: the first is the least, the last the greatest.
+using Quantiles = std::array<sim::Picos, kQuantiles.size()>;
+
 /// Where the time of the messages went.
 struct Breakdown {
   sim::MsgId median_id = 0;                       ///< the message with the median latency, the earliest if several
@@ -64,6 +70,7 @@ class LatencyRecorder : public sim::JourneySink {
   std::optional<Breakdown> breakdown(std::size_t workload) const;
   /// The message with the greatest latency, the earliest that ended if several; always exact.
   std::optional<sim::Journey> slowest(std::size_t workload) const;
+  std::optional<Quantiles> quantiles(std::size_t workload) const;
 
  private:
   struct Sample {

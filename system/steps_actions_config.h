@@ -42,16 +42,30 @@ struct MemoryStep {
   }
 };
 
+enum class PostUntil : std::uint8_t { once, full };
+
 struct PostSendStep {
   Name qp;
   std::vector<SendWrConfig> wr;
-  std::optional<std::uint32_t> bad_wr;
+  std::optional<std::uint32_t> bad_wr, cq_mod;
+  PostUntil until = PostUntil::once;
 
   template <class Self, class V>
   static void fields(Self& c, V&& v) {
     v("qp", c.qp, "the QP; empty = the only one", kGiven);
     v("wr", c.wr, "the chain of WRs, posted by one call", kGiven);
     v("bad_wr", c.bad_wr, "number in the chain, from 0, of the WR that bad_wr has to name when the call fails", kGiven);
+    v("cq_mod", c.cq_mod, "every cq_mod-th WR of the QP is signaled, and no other (perftest -Q)",
+      sim::assumed("as send_flags say"), sim::Range{1, 1e9});
+    v("until", c.until, "once: one call; full: again and again until the send queue takes no more", kGiven);
+  }
+  template <class F>
+  void check(F&& fail) const {
+    if (until == PostUntil::full && bad_wr) fail("bad_wr", "is for one call that fails; `until` full is no failure");
+    if (!cq_mod) return;
+    for (const SendWrConfig& w : wr)
+      for (const ibv_send_flags f : w.send_flags)
+        if (f == IBV_SEND_SIGNALED) fail("cq_mod", "says which WRs are signaled; send_flags says so too");
   }
 };
 
@@ -387,6 +401,11 @@ template <>
 struct sim::EnumNames<sys::WaitBy> {
   static constexpr std::array<std::pair<sys::WaitBy, std::string_view>, 3> values{
       {{sys::WaitBy::poll, "poll"}, {sys::WaitBy::epoll, "epoll"}, {sys::WaitBy::epoll_edge, "epoll_edge"}}};
+};
+template <>
+struct sim::EnumNames<sys::PostUntil> {
+  static constexpr std::array<std::pair<sys::PostUntil, std::string_view>, 2> values{
+      {{sys::PostUntil::once, "once"}, {sys::PostUntil::full, "full"}}};
 };
 template <>
 struct sim::EnumNames<sys::PollUntil> {

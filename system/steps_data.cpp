@@ -95,6 +95,12 @@ void StepsProgram::fill(ibv_send_wr& wr, const SendWrConfig& c) {
 }
 
 int StepsProgram::post_send(const PostSendStep& s) {
+  if (s.until == PostUntil::once) return post_chain(s);
+  for (;;)
+    if (const int error = post_chain(s); error != 0) return error == ENOMEM ? 0 : error;
+}
+
+int StepsProgram::post_chain(const PostSendStep& s) {
   StepObjects::Object& q = objects_.find(s.qp, ObjectKind::qp);
   std::vector<ibv_send_wr> wrs(s.wr.size());
   std::vector<std::vector<ibv_sge>> lists(s.wr.size());
@@ -106,6 +112,7 @@ int StepsProgram::post_send(const PostSendStep& s) {
     wrs[i].sg_list = lists[i].data();
     wrs[i].num_sge = static_cast<int>(lists[i].size());
     fill(wrs[i], c);
+    if (s.cq_mod && (q.sends + i + 1) % *s.cq_mod == 0) wrs[i].send_flags |= IBV_SEND_SIGNALED;
   }
   ibv_send_wr* bad = nullptr;
   const int error = ibv_post_send(static_cast<ibv_qp*>(q.handle), wrs.data(), &bad);

@@ -94,6 +94,7 @@ class StepsProgram {
 
   // Data path (steps_data.cpp)
   int post_send(const PostSendStep& s);
+  int post_chain(const PostSendStep& s);
   int post_recv(const PostRecvStep& s);
   int poll(const PollStep& s);
   int arm(const ArmStep& s);

@@ -258,4 +258,26 @@ TEST_F(Programs, ABarrierTakesItsInstructionsTimeAndWaitsForTheStores) {
   EXPECT_GT(marks.at("d") - marks.at("c"), core.sfence_cost) << "128 lines are in the store buffer";
 }
 
+TEST_F(Programs, PostUntilTheSendQueueIsFullAndSignalEveryNthWr) {
+  const Result r = run(pair(
+      R"({"post_send": {"until": "full", "cq_mod": 3, "wr": [{"opcode": "RDMA_WRITE", "sge": [{"length": 8}], "remote": {"mr": "server.buf"}}]}},
+         {"poll": {"count": 2}}, {"poll": {"until": "empty"}},
+         {"post_send": {"until": "full", "cq_mod": 3, "wr": [{"opcode": "RDMA_WRITE", "sge": [{"length": 8}], "remote": {"mr": "server.buf"}}]}},
+         {"poll": {"count": 2}})",
+      "", R"(, "max_send_wr": 8)"));
+  ASSERT_EQ(r.verdict, Verdict::ok);
+  std::vector<std::uint64_t> signaled;
+  for (const sim::Json& c : r.programs[0].completions.items()) signaled.push_back(*c.find("wr_id")->as_uint64());
+  EXPECT_EQ(signaled, (std::vector<std::uint64_t>{2, 5, 8, 11}))
+      << "of a queue of 8, and of the 6 that its completions freed";
+  EXPECT_GT(r.programs[0].message_rate_mpps(), 0);
+}
+
+TEST_F(Programs, SignallingIsSaidOnce) {
+  EXPECT_THAT(mistakes(pair(R"({"post_send": {"cq_mod": 2, "wr": [{"send_flags": ["SIGNALED"], "sge": [{}]}]}})", "")),
+              HasSubstr("says which WRs are signaled; send_flags says so too"));
+  EXPECT_THAT(mistakes(pair(R"({"post_send": {"until": "full", "bad_wr": 0, "wr": [{"sge": [{}]}]}})", "")),
+              HasSubstr("is for one call that fails"));
+}
+
 }  // namespace
