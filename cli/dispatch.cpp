@@ -23,6 +23,8 @@ constexpr Command kCommands[] = {
     {"run", "run a scenario and report its result", &run_command},
     {"report", "make a page with plots of a sweep or a run", &report_command},
     {"explore", "run it with many delays and seeds, and report the runs that end otherwise", &explore_command},
+    {"sweep", "run it at many points: grids, ranges and other designs of its parameters", &sweep_command},
+    {"merge", "make one sweep of its shards", &merge_command},
     {"diff", "compare two results stage by stage", &diff_command},
     {"explain", "say what went wrong in a run, what limits it and what to turn", &explain_command},
     {"view", "make an HTML page that shows a trace, or two side by side", &view_command},
@@ -88,11 +90,15 @@ int report(const std::string& message, int code) {
 }  // namespace
 
 int dispatch(const Arguments& arguments) {
+  return guarded([&] { return dispatch_checked(arguments); });
+}
+
+int guarded(const std::function<int()>& command) {
   auto log = spdlog::stderr_color_st("rdmasim");
   log->set_pattern("rdmasim: %^%l%$: %v");
   spdlog::set_default_logger(std::move(log));
   try {
-    const int code = dispatch_checked(arguments);
+    const int code = command();
     std::cout.flush();
     if (!std::cout) return report("rdmasim: standard output could not be written completely\n", kUserError);
     return code;

@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <thread>
 
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "experiment/explore.h"
@@ -44,16 +44,6 @@ Options explore_options() {
           "write the report as JSON, with every run that differs");
   o.add()("quiet", "no progress, and no report on standard output");
   return o;
-}
-
-std::uint64_t number_of(const Options& o, const char* name, std::uint64_t least, std::uint64_t most) {
-  const auto& text = o.get<std::string>(name);
-  std::uint64_t n = 0;
-  const auto r = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (r.ec != std::errc{} || r.ptr != text.data() + text.size() || n < least || n > most)
-    throw UsageError(std::string("--") + name + ": expected an integer from " + std::to_string(least) + " to " +
-                     std::to_string(most) + ", got \"" + text + "\"");
-  return n;
 }
 
 sim::Picos time_of(const std::string& option, const std::string& text) {

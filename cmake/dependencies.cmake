@@ -12,5 +12,8 @@ find_package(spdlog REQUIRED CONFIG)
 find_package(nlohmann_json REQUIRED CONFIG)
 find_package(Boost REQUIRED COMPONENTS program_options)
 find_library(DEFLATE_LIBRARY deflate REQUIRED)
+find_package(SQLite3 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_path(VERBS_INCLUDE_DIR infiniband/mlx5dv.h REQUIRED)
+# For rdmasim-mpi, which is built where it is found.
+find_package(MPI QUIET COMPONENTS C)

@@ -6,18 +6,13 @@
 #include <algorithm>
 
 #include "experiment/scenario.h"
+#include "experiment/shell.h"
 #include "sim/rng.h"
 
 namespace experiment {
 namespace {
 
 using sim::Picos;
-
-std::string shell_word(const std::string& word) {
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
 
 /// The overrides of a run, and the command that repeats it.
 sys::Overrides overrides_of(const ExploreOptions& options, ExploredRun& run) {

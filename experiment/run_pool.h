@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many runs of a scenario, each in a process of its own: SystemC has one kernel per process, and a run that crashes takes
-// nobody along.
+// Many runs of a scenario, each in a process of its own, and how they ended.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "experiment/result.h"
 #include "system/scenario_file.h"
 
 namespace experiment {
@@ -22,6 +23,11 @@ struct RunOutcome {
   std::vector<std::string> why;
   bool operator==(const RunOutcome&) const = default;
 };
+
+/// How a run ended that has a result.
+RunOutcome outcome_of(const Result& r);
+/// How a run ended that threw instead.
+RunOutcome outcome_of_failure(std::exception_ptr failure);
 
 /// Runs `file` once per element of `runs`, at most `jobs` at a time, and returns the outcomes in the order of `runs`. The
 /// process must not have built a SystemC module yet. SIGINT and SIGTERM end the runs under way and start no more;

@@ -21,6 +21,7 @@
 #include "system/expect.h"
 #include "system/explore_config.h"
 #include "system/steps_config.h"
+#include "system/sweep_config.h"
 #include "system/workload_config.h"
 #include "verbs_frontend/process_state.h"
 
@@ -98,6 +99,7 @@ struct ScenarioConfig {
   std::map<std::string, ProgramConfig> programs;
   RunConfig run;
   ExploreConfig explore;
+  SweepConfig sweep;
   std::vector<ExpectationConfig> expect;
 
   template <class Self, class V>
@@ -112,6 +114,7 @@ struct ScenarioConfig {
     v("programs", c.programs, "programs as lists of steps, by name; beside or instead of workloads", user);
     v("run", c.run, "limits of the run", sim::assumed("none"));
     v("explore", c.explore, "what rdmasim explore varies; a run ignores it", user);
+    v("sweep", c.sweep, "what rdmasim sweep varies and measures; a run ignores it", user);
     v("expect", c.expect, "conditions that the result has to meet", user);
   }
   template <class F>

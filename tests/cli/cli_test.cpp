@@ -21,7 +21,7 @@ TEST_F(Cli, HelpAndVersion) {
   EXPECT_EQ(version.code, 0);
   EXPECT_THAT(version.out, testing::MatchesRegex("rdmasim [0-9.]+ \\(git .+, .+, (GCC|Clang) .+, SystemC 2\\..+\\)\n"));
   EXPECT_EQ(version.err, "");
-  for (const char* command : {"run", "report", "explore", "view", "validate", "config", "list"}) {
+  for (const char* command : {"run", "report", "explore", "sweep", "merge", "view", "validate", "config", "list"}) {
     const Finished f = rdmasim({command, "--help"});
     EXPECT_EQ(f.code, 0);
     EXPECT_THAT(f.out, HasSubstr(std::string("usage: rdmasim ") + command));
