@@ -28,8 +28,7 @@ Options run_options() {
   o.add()("set", po::value<std::vector<std::string>>()->value_name("PATH=VALUE"),
           "override a value, as --set workloads.0.mtu=1024; repeatable");
   o.add()("seed", po::value<std::string>()->value_name("N"), "seed of the random streams");
-  o.add()("out", po::value<std::string>()->value_name("DIR"),
-          "write result.json, resolved_scenario.json and traces there");
+  o.add()("out", po::value<std::string>()->value_name("DIR"), "write result.json and traces there");
   o.add()("format", po::value<std::string>()->default_value("table")->value_name("table|json"),
           "form of the report on standard output");
   add_trace_options(o);
@@ -149,8 +148,6 @@ int run_command(const Arguments& arguments) {
   if (o.has("out")) {
     write_file(out / "result.json", text);
     spdlog::info("wrote {}", (out / "result.json").string());
-    write_file(out / "resolved_scenario.json", experiment::effective_config(scenario).dump() + "\n");
-    spdlog::info("wrote {}", (out / "resolved_scenario.json").string());
     for (const auto* t : traces.formats) {
       const fs::path trace = experiment::trace_file(*t, traces, out);
       spdlog::info("wrote {}: {}", trace.string(), t->how(trace));

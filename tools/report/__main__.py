@@ -52,7 +52,7 @@ def report_of(options):
         if options.x or options.metric:
             raise ReportError("--x and --metric choose plots of a sweep; this is the result of one run")
         try:
-            return run_report.build(result_file.load(result), *result_file.scenario_text(directory))
+            return run_report.build(result_file.load(result))
         except KeyError as e:
             raise ReportError(f'{result}: lacks "{e.args[0]}", which a result of {result_file.SCHEMA} has') from e
     raise ReportError(

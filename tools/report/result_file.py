@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads what `rdmasim run --out` writes (docs/result.md)."""
 import json
-import os
 
 from model import ReportError
 
@@ -23,19 +22,6 @@ def load(path):
             f'{path}: is not a result that this version reads: its schema is {json.dumps(schema)}, expected "{SCHEMA}"'
         )
     return result
-
-
-def scenario_text(directory):
-    """(text, object) of the resolved scenario beside a result; ("", {}) when there is none."""
-    path = os.path.join(directory, "resolved_scenario.json")
-    if not os.path.exists(path):
-        return "", {}
-    try:
-        with open(path, encoding="utf-8") as f:
-            text = f.read()
-        return text, json.loads(text)
-    except (OSError, ValueError) as e:
-        raise ReportError(f"{path}: cannot be read: {e}") from e
 
 
 def cdf_of(workload):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of one run."""
+import json
+
 import distributions as plots
 import result_file
 from findings import Finding
@@ -17,8 +19,9 @@ def time_text(ns):
     return f"{short(ns / divisor)} {unit}"
 
 
-def build(result, scenario, config):
+def build(result):
     unmet = [e for e in result["expectations"] if not e["met"]]
+    config = result["config"]
     verdict, expected = result["verdict"], bool(result["expectations"])
     makers = (_workloads, _latency, _programs, _busy, _events, _expectations, _counters)
     return Report(
@@ -35,7 +38,7 @@ def build(result, scenario, config):
         good=not unmet and (verdict == "ok" or expected),
         findings=_findings(result, unmet),
         sections=[s for s in (make(result) for make in makers) if s],
-        scenario=scenario,
+        scenario=json.dumps(config, indent=2, ensure_ascii=False),
         version=result["version"],
     )
 
