@@ -52,6 +52,17 @@ Json slowest_json(const std::optional<sim::Journey>& slowest) {
   return j;
 }
 
+Json quantiles_json(const Quantiles& q) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < q.size(); ++i) {
+    Json j = Json::object();
+    j["share"] = static_cast<double>(kQuantiles[i]) / 1000.0;
+    j["latency_ns"] = ns(q[i]);
+    out.push_back(std::move(j));
+  }
+  return out;
+}
+
 Json cpu_json(const sys::CpuTime& t) {
   Json j = Json::object();
   j["span"] = ns(t.span);
@@ -81,6 +92,7 @@ Json workload_json(const WorkloadResult& w) {
   j["first_post_ns"] = ns(w.first_post);
   j["last_done_ns"] = ns(w.last_done);
   j["latency_ns"] = w.latency ? latency_json(*w.latency) : Json{};
+  j["latency_quantiles"] = w.quantiles ? quantiles_json(*w.quantiles) : Json::array();
   j["half_round_trip_ns"] = w.half_round_trip ? latency_json(*w.half_round_trip) : Json{};
   j["percentiles"] = w.percentiles_exact ? "exact" : "sampled";
   j["bandwidth_gbps"] = rounded(w.bandwidth_gbps(), 1e6);

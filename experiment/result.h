@@ -43,7 +43,7 @@ struct WorkloadResult {
   std::uint64_t corrupted = 0;  ///< messages whose bytes differed from those sent, if the workload verifies them
   std::optional<Breakdown> breakdown;
   std::optional<sim::Journey> slowest;  ///< the message with the greatest latency
-  std::optional<Quantiles> quantiles;   ///< of the latency; for sweeps, not in the JSON
+  std::optional<Quantiles> quantiles;   ///< of the latency
   sys::CpuTime client_cpu, server_cpu;  ///< from the first turn of the measuring loop to the last
   bool percentiles_exact = true;        ///< false when percentiles come from a sample
 

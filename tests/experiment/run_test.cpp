@@ -153,6 +153,10 @@ TEST(Run, TheResultHasEveryDocumentedField) {
   EXPECT_EQ(*j.at("/workloads/0/latency_ns/p50"), Json(504.001));
   EXPECT_EQ(*j.at("/workloads/0/latency_ns/mean"), Json(504.501));
   EXPECT_EQ(*j.at("/workloads/0/latency_ns/max"), Json(509.001));
+  EXPECT_EQ(*j.at("/workloads/0/latency_quantiles/0/latency_ns"), Json(500.001));
+  EXPECT_EQ(*j.at("/workloads/0/latency_quantiles/9/share"), Json(0.5));
+  EXPECT_EQ(*j.at("/workloads/0/latency_quantiles/9/latency_ns"), Json(504.001));
+  EXPECT_EQ(*j.at("/workloads/0/latency_quantiles/22/latency_ns"), Json(509.001));
   EXPECT_EQ(*j.at("/sim_time_ns"), Json(1000 + 50450.1));
   EXPECT_EQ(*j.at("/workloads/0/first_post_ns"), Json(1000));
   EXPECT_EQ(experiment::exit_code(r), 0);

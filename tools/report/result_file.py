@@ -25,14 +25,5 @@ def load(path):
 
 
 def cdf_of(workload):
-    """[(share, ns)] of a workload of a result: the quantiles that it has, ascending."""
-    latency = workload.get("latency_ns")
-    if not latency:
-        return []
-    return [
-        (0.0, latency["min"]),
-        (0.5, latency["p50"]),
-        (0.99, latency["p99"]),
-        (0.999, latency["p999"]),
-        (1.0, latency["max"]),
-    ]
+    """[(share, ns)] of a workload of a result, ascending."""
+    return [(q["share"], q["latency_ns"]) for q in workload["latency_quantiles"]]
