@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""run_report_test.py RDMASIM: `rdmasim report` on runs that the simulator makes: the page has the numbers of result.json, a run that fails
-is told, and mistakes are refused."""
+"""run_report_test.py RDMASIM: `rdmasim report` on runs and sweeps that the simulator makes: the page has the numbers of result.json and
+results.csv, a run that fails is told, and mistakes are refused."""
+import csv
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from fixture import ROOT, Case, Page
+from fixture import ROOT, TABLES, Case, Page
 
 RDMASIM = None
 
@@ -50,6 +52,8 @@ class RunReport(Case):
             self.assertEqual(
                 [float(c[0]) for c in row[2:]], [load[key][q] for q in ("min", "mean", "p50", "p99", "p999", "max")]
             )
+        quantiles = [(100 * q["share"], q["latency_ns"]) for q in load["latency_quantiles"]]
+        self.assertEqual([(float(r[1][0]), float(r[2][0])) for r in page.tables["cdf-table"][1:]], quantiles)
         stages = [(s["stage"], s["p50"], s["mean"]) for s in load["breakdown_ns"] if s["p50"] or s["mean"]]
         self.assertEqual([(r[1][1], float(r[2][0]), float(r[3][0])) for r in page.tables["stage-table"][1:]], stages)
         busy = {r[0][1]: float(r[1][0]) for r in page.tables["utilisation-table"][1:]}
@@ -115,6 +119,57 @@ class RunReport(Case):
         done = rdmasim("report", self.directory, RDMASIM_PYTHON="/nonexistent/python")
         self.assertEqual(done.returncode, 2)
         self.assertIn("/nonexistent/python: cannot be started", done.stderr)
+
+
+class SweepReport(Case):
+    def sweep(self, *more):
+        done = rdmasim(
+            "sweep",
+            "scenarios/rc_send_bw.json",
+            "--set",
+            "workloads.0.iters=100",
+            "--vary",
+            "workloads.0.size=64 B..4 KiB x4",
+            "--vary",
+            "workloads.0.cq_mod=1,4,16",
+            "--quiet",
+            "--out",
+            self.directory,
+            *more,
+        )
+        self.assertIn(done.returncode, (0, 1), done.stderr)  # 1: the scenario expects a rate that not every point has
+
+    def test_its_numbers_are_those_of_the_results(self):
+        self.sweep()
+        page = self.page()
+        with open(os.path.join(self.directory, "results.csv"), encoding="utf-8", newline="") as f:
+            results = list(csv.DictReader(f))
+        rows = page.tables["point-table"]
+        with sqlite3.connect(os.path.join(self.directory, "sweep.sqlite")) as db:
+            metrics = [name for name, in db.execute("SELECT name FROM metric")]
+        self.assertEqual((len(results), len(rows), len(rows[0])), (12, 13, 4 + len(metrics)))
+        for row, result in zip(rows[1:], results):
+            self.assertEqual([float(c[0]) for c in row[:3]], [float(result[k]) for k in ("point", "size_bytes", "cq_mod")])
+            self.assertEqual(row[3][1], result["verdict"])
+            told = sorted(float(c[0]) for c in row[4:])
+            self.assertEqual(told, sorted(float(result[m]) for m in metrics))
+        self.assertIn("latency_cdf_0", {f["id"].removeprefix("plot-") for f in page.figures})
+        self.assertEqual(json.loads(page.text["pre"])["workloads"][0]["iters"], 100)
+
+    def test_replications_are_points_of_a_combination(self):
+        self.sweep("--replications", "2")
+        tables = self.page().tables
+        self.assertEqual((len(tables["combination-table"]), len(tables["point-table"])), (13, 25))
+
+    def test_the_databases_of_the_tests_have_the_tables_of_a_real_one(self):
+        self.sweep()
+        with sqlite3.connect(os.path.join(self.directory, "sweep.sqlite")) as real, sqlite3.connect(":memory:") as ours:
+            ours.executescript(TABLES)
+            for (name,) in ours.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                columns = [[c[1:3] for c in db.execute(f"PRAGMA table_info({name})")] for db in (real, ours)]
+                self.assertEqual(columns[0], columns[1], name)
+            keys = {k for k, in real.execute("SELECT key FROM sweep")}
+            self.assertLessEqual({"schema", "scenario", "description", "teaches", "scenario_hash", "design", "config"}, keys)
 
 
 if __name__ == "__main__":
