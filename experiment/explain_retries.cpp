@@ -13,8 +13,7 @@ namespace {
 
 using sim::Json;
 
-// Cause of a retransmission in its trace point.
-constexpr int kByTimer = 0, kByNak = 1;
+constexpr int kByNak = 1;  // cause of a retransmission in its trace point
 
 std::string host_path(std::size_t host) { return "host" + std::to_string(host); }
 
@@ -118,7 +117,7 @@ void ack_timeouts(const Facts& f, std::size_t host, const RetryCost& cost, Diagn
   Diagnosis d{"ack_timeout", Severity::stall, "", "requester " + f.host_name(host), {}, {"S-RC-40", "S-RC-42"}, {}, {}};
   d.what = "an answer did not come, and nothing but the ACK timer noticed it";
   d.evidence.push_back(f.counted(host_path(host) + ".hca.requester.timeouts", "times that an ACK timer ran out"));
-  note_first(f, "hca.retransmit", host_path(host), kByTimer, d);
+  note_first(f, "hca.ack_timeout", host_path(host), -1, d);
   d.evidence.push_back(f.counted(host_path(host) + ".hca.requester.retransmitted_packets", "packets sent again"));
   if (!cost.ack_paths.empty()) {
     if (f.config(cost.ack_paths.front()) != nullptr)
