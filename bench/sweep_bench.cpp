@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sweep costs beside its simulations: 1,000 points of some ten milliseconds on all processors. Busy: processor time of the sweep
-// and its points, of what the processors could give. Overhead: processors times wall time, less the time of the simulations, by point.
+// What a sweep costs beside its simulations: 1,000 points of some ten milliseconds on all processors. Used: processor time of the sweep
+// and its points, of what the processors could give; the rest went to others, or was idle. Overhead: processors times wall time, less the time of the simulations, by point.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -27,6 +27,15 @@ double cpu_seconds() {
   return sum;
 }
 
+/// Time in which processors of this machine had nothing to do, all of them together.
+double idle_seconds() {
+  std::ifstream f("/proc/stat");
+  std::string cpu;
+  std::uint64_t user = 0, nice = 0, system = 0, idle = 0, waiting = 0;
+  f >> cpu >> user >> nice >> system >> idle >> waiting;
+  return static_cast<double>(idle + waiting) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
 }  // namespace
 
 int sc_main(int, char**) {
@@ -36,7 +45,7 @@ int sc_main(int, char**) {
   fs::create_directories(dir);
   std::ofstream(dir / "stream.json") << R"({"workloads": [{"op": "write_bw", "size": "64 B", "iters": 1000}],
     "sweep": {"parameters": [{"path": "workloads.0.size", "values": "1 B..1000 B +1 B"}],
-              "metrics": {"wall_s": "/simulator/wall_s"}}})";
+              "metrics": {"simulation_s": "/simulator/wall_s"}}})";
   experiment::SweepRequest request;
   request.file = dir / "stream.json";
 
@@ -46,17 +55,19 @@ int sc_main(int, char**) {
   experiment::SweepStore store = experiment::SweepStore::create(dir, plan);
   experiment::SweepRunOptions options;
   options.jobs = std::max(1U, std::thread::hardware_concurrency());
-  const double cpu = cpu_seconds();
+  const double cpu = cpu_seconds(), idle = idle_seconds();
   const auto start = Clock::now();
   experiment::run_sweep(plan, store.unfinished(), store, options);
-  const double wall = std::chrono::duration<double>(Clock::now() - start).count(), used = cpu_seconds() - cpu;
+  const double wall = std::chrono::duration<double>(Clock::now() - start).count(), used = cpu_seconds() - cpu,
+               unused = idle_seconds() - idle;
   double simulated = 0;
   const auto rows = store.rows();
   for (const experiment::SweepRow& r : rows) simulated += r.metrics.empty() ? 0 : r.metrics.front().value_or(0);
   const double room = wall * options.jobs, points = static_cast<double>(rows.size());
   std::printf("%zu points, %u at a time: planned in %.2f s, run in %.2f s\n", rows.size(), options.jobs, planned, wall);
-  std::printf("busy %.1f %% of %u processors; simulation %.1f ms, overhead %.2f ms per point\n", 100 * used / room,
-              options.jobs, 1e3 * simulated / points, 1e3 * (room - simulated) / points);
+  std::printf("%u processors: used %.1f %%, idle %.1f %%; simulation %.1f ms, overhead %.2f ms per point\n",
+              options.jobs, 100 * used / room, 100 * unused / room, 1e3 * simulated / points,
+              1e3 * (room - simulated) / points);
   fs::remove_all(dir);
   return 0;
 }

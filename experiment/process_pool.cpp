@@ -60,7 +60,7 @@ class Children {
   Children& operator=(const Children&) = delete;
 
   bool empty() const { return all_.empty(); }
-  bool full() const { return all_.size() >= pool_.jobs; }
+  std::size_t size() const { return all_.size(); }
 
   void start(std::size_t job) {
     int ends[2];
@@ -154,14 +154,14 @@ bool run_jobs(const JobPool& pool) {
   const StopScope stop;
   Children children(pool, stop.waiting_mask());
   std::optional<std::size_t> next = pool.next();
-  const auto fill = [&] {
-    for (; next && !children.full() && !stop.asked(); next = pool.next()) children.start(*next);
+  const auto fill = [&](std::size_t most) {
+    for (; next && children.size() < most && !stop.asked(); next = pool.next()) children.start(*next);
   };
   auto last_tick = Clock::now();
-  for (fill(); !children.empty() && !stop.asked(); fill()) {
+  for (fill(pool.jobs); !children.empty() && !stop.asked(); fill(pool.jobs)) {
     std::vector<JobEnd> ends = children.wait();
     if (stop.asked()) break;
-    fill();
+    if (!ends.empty()) fill(pool.jobs + pool.spare);
     for (JobEnd& e : ends) pool.ended(std::move(e));
     if (pool.tick && Clock::now() - last_tick >= std::chrono::seconds(1)) {
       last_tick = Clock::now();

@@ -29,6 +29,7 @@ struct JobEnd {
 struct JobPool {
   unsigned jobs = 1;                       ///< at a time
   std::chrono::duration<double> limit{0};  ///< most wall time of one job; 0 = none
+  unsigned spare = 0;                      ///< further ones while `ended` is at work, which may wait for a disk
   /// The next job, nothing when there is no more.
   std::function<std::optional<std::size_t>()> next;
   /// Runs in the child; what it returns becomes JobEnd::text.

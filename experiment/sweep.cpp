@@ -30,6 +30,7 @@ bool run_sweep(const SweepPlan& plan, const std::vector<std::uint64_t>& points, 
   std::size_t next = 0;
   JobPool pool;
   pool.jobs = options.jobs;
+  pool.spare = options.jobs > 1 ? 1 : 0;
   pool.limit = std::chrono::duration<double>(options.limit_s);
   pool.next = [&] { return next < points.size() ? std::optional(next++) : std::nullopt; };
   pool.work = [&](std::size_t job) { return to_text(run_point(plan, plan.points[points[job]])); };
