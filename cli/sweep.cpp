@@ -48,7 +48,8 @@ Options sweep_options() {
   o.add()("replications", text()->value_name("N"), "runs of each point, with seeds S, S + 1, …");
   o.add()("where", texts()->value_name("CONDITION"),
           "leave out points that do not meet it, as 'cq_depth >= tx_depth'; repeatable");
-  o.add()("metric", texts()->value_name("NAME=POINTER[ per POINTER]"), "a number of the result to keep; repeatable");
+  o.add()("metric", texts()->value_name("NAME=METRIC"),
+          "a number of the result to keep: POINTER [minus POINTER] [per POINTER] [x FACTOR]; repeatable");
   o.add()("set", texts()->value_name("PATH=VALUE"), "override a value in all points; repeatable");
   o.add()("seed", text()->value_name("S"), "seed of the first replication");
   o.add()("jobs,j", text()->value_name("N"), "points at a time; as many as there are processors by default");
