@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a sweep costs beside its simulations: 1,000 points of some ten milliseconds on all processors. Used: processor time of the sweep
-// and its points, of what the processors could give; the rest went to others, or was idle. Overhead: processors times wall time, less the time of the simulations, by point.
+// and its points, of what the processors could give; the rest went to others, or was idle. Overhead: processor time of a point that is
+// not its simulation's: planning apart, fork, loading of the scenario, storing, end of the process.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -45,7 +46,7 @@ int sc_main(int, char**) {
   fs::create_directories(dir);
   std::ofstream(dir / "stream.json") << R"({"workloads": [{"op": "write_bw", "size": "64 B", "iters": 1000}],
     "sweep": {"parameters": [{"path": "workloads.0.size", "values": "1 B..1000 B +1 B"}],
-              "metrics": {"simulation_s": "/simulator/wall_s"}}})";
+              "metrics": {"simulation_s": "/simulator/cpu_s"}}})";
   experiment::SweepRequest request;
   request.file = dir / "stream.json";
 
@@ -67,7 +68,7 @@ int sc_main(int, char**) {
   std::printf("%zu points, %u at a time: planned in %.2f s, run in %.2f s\n", rows.size(), options.jobs, planned, wall);
   std::printf("%u processors: used %.1f %%, idle %.1f %%; simulation %.1f ms, overhead %.2f ms per point\n",
               options.jobs, 100 * used / room, 100 * unused / room, 1e3 * simulated / points,
-              1e3 * (room - simulated) / points);
+              1e3 * (used - simulated) / points);
   fs::remove_all(dir);
   return 0;
 }
