@@ -54,13 +54,6 @@ std::string explain(std::string error, const std::string& loaded_as, const std::
 
 }  // namespace
 
-std::filesystem::path plugin_path(const PluginConfig& c) {
-  const sim::Origin& o = c.file.origin;
-  const bool in_file = o.source != nullptr && o.line != 0;
-  return ((in_file ? std::filesystem::path(*o.source).parent_path() : std::filesystem::path()) / c.file.text)
-      .lexically_normal();
-}
-
 Plugin::Plugin(const std::filesystem::path& file) {
   const std::string path = "/proc/self/fd/" + std::to_string(copy_of(file));
   void* const object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

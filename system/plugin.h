@@ -7,12 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "system/plugin_config.h"
-
 namespace sys {
-
-/// Its file; a relative path starts where the file that names it is.
-std::filesystem::path plugin_path(const PluginConfig& c);
 
 class Plugin {
  public:

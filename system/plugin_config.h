@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -25,5 +26,8 @@ struct PluginConfig {
     v("exit_code", c.exit_code, "what main() has to return or exit() to be given; anything else fails the run", user);
   }
 };
+
+/// Its file; a relative path starts where the file that names it is.
+std::filesystem::path plugin_path(const PluginConfig& c);
 
 }  // namespace sys

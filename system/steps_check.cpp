@@ -10,7 +10,6 @@
 #include <set>
 
 #include "sim/config_read.h"
-#include "system/plugin.h"
 
 namespace sys {
 namespace {
