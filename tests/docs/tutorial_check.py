@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tutorial_check.py RDMASIM DOCUMENT...: runs the `sh` blocks of each document, in order, in one empty directory, and looks for
+"""tutorial_check.py RDMASIM DOCUMENT...: runs the `sh` blocks of each document, in order, in one directory with nothing but scenarios/, and looks for
 each line of the `text` blocks in what the commands since the last `text` block, or the one before it, have printed."""
 import os
 import re
@@ -22,6 +22,7 @@ def check(document, rdmasim):
     with open(document, encoding="utf-8") as f:
         text = f.read()
     directory = tempfile.mkdtemp(prefix="rdmasim_tutorial_")
+    os.symlink(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(document))), "scenarios"), os.path.join(directory, "scenarios"))
     path = os.path.dirname(os.path.abspath(rdmasim)) + ":" + os.environ["PATH"]
     output, bad, commands, compared = "", 0, 0, 0
     try:
@@ -41,7 +42,7 @@ def check(document, rdmasim):
                         print(f"{where}: not in the output: {line}\n{output}")
                         bad += 1
     finally:
-        shutil.rmtree(directory)
+        shutil.rmtree(directory)  # not what the link leads to
     print(f"{document}: {commands} blocks of commands, {compared} lines of output")
     return bad
 
