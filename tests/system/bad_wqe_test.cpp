@@ -71,7 +71,7 @@ void post_raw(End& e, const Wqe& w, std::uint32_t ds) {
   for (std::uint32_t i = 0; i < blocks; ++i) m.store_bytes(qp.sq.slot(qp.sq.index(first + i)), &w[i * 64], 64);
   qp.sq.wrid[first] = 77;
   qp.sq.wqe_head[first] = qp.sq.head;
-  qp.sq.wr(qp.sq.head) = {0, 0};
+  qp.sq.wr(qp.sq.head) = {0, 0, cpu::current().now()};
   qp.sq.cur_post += blocks;
   mlx5::ring_send_doorbell(m, qp, 1, false, ds, qp.sq.slot(first));
 }
