@@ -41,15 +41,17 @@ void retry_bound(const Facts& f, double span_ns, const std::string& who, Diagnos
   }
 }
 
-void own_rate(const Load& l, Diagnoses& out) {
+/// Whether the client keeps to its own rate; a polling one spins on its core until the next message may go.
+bool own_rate(const Load& l, Diagnoses& out) {
   const double limit = l.f.config_number(l.config + "rate_limit");
   const double posted = l.rate * 1e9 / (l.both_ways() ? 2 : 1);
-  if (limit == 0 || posted < 0.8 * limit) return;
+  if (limit == 0 || posted < 0.8 * limit) return false;
   Diagnosis d = l.limit("rate_limit", "the client posts no faster than its own rate_limit allows");
   d.evidence.push_back(l.f.configured(l.config + "rate_limit", "messages per second allowed"));
   d.evidence.push_back(Facts::derived(posted, "messages per second posted"));
   d.advice.push_back(l.f.turn(l.config + "rate_limit", 0, "as fast as it goes"));
   out.push_back(std::move(d));
+  return true;
 }
 
 /// One queue pair is served by one engine at a time. With messages of one packet it is the WQEs that keep the engine busy;
@@ -251,14 +253,14 @@ void find_limits(const Facts& f, std::size_t workload, Diagnoses& out) {
   const std::size_t before = out.size();
   retry_bound(f, l.span_ns, l.name, out);
   if (out.size() == before) sent_again(l, out);
-  own_rate(l, out);
+  const bool paced = own_rate(l, out);
   append_saturated(f, workload, out.size() == before, out);
   const bool bound = out.size() != before;
   if (!bound) responder_bound(l, out);
   if (out.size() == before) one_engine(l, out);
   read_depth(l, out);
   if (bound && out.back().id == "max_rd_atomic") make_next(out.back());
-  core_bound(l, true, out);
+  if (!paced) core_bound(l, true, out);
   core_bound(l, false, out);
   event_latency(l, out);
   context_caches(l, out.size() == before, out);

@@ -232,6 +232,13 @@ TEST(Explain, AWorkloadNamesTheWorkRequestThatFailed) {
   EXPECT_EQ(d->advice.at(0).changes.at(0).set(), "workloads.0.rnr_retry=6");
 }
 
+TEST(Explain, AClientThatSpinsUntilItMayPostIsNotShortOfTime) {
+  const Explanation e = experiment::explain(
+      experiment::result_of(root() / "events/poll_or_events.json", {"workloads.0.completion=poll"}));
+  EXPECT_EQ(e.limits.front().id, "rate_limit");
+  EXPECT_THAT(ids_of(e.limits), testing::Not(testing::Contains("cpu_client")));
+}
+
 TEST(Explain, AStallNamesTheMessageThatWaited) {
   const sim::Json result = experiment::result_of(root() / "cases/rnr_timer_code_0_stalls_655_ms.json");
   const Explanation e = experiment::explain(result);
