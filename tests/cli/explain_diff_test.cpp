@@ -2,37 +2,21 @@
 // rdmasim explain and rdmasim diff as users call them: what they take, exit codes, and what they refuse.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <cstdlib>
 #include <string>
 
-#include "sim/config_json.h"
+#include "tests/cli/cli_fixture.h"
 
 namespace {
 
-namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 
 const std::string kScenarios = RDMASIM_SOURCE_DIR "/scenarios/";
 
-struct Finished {
-  int code = -1;
-  std::string out, err;
-};
-
-class ExplainDiff : public testing::Test {
+class ExplainDiff : public Cli {
  protected:
-  ExplainDiff() : dir_(fs::temp_directory_path() / ("rdmasim_explain_" + std::to_string(getpid()))) {
-    fs::create_directories(dir_);
-  }
-  ~ExplainDiff() override { fs::remove_all(dir_); }
-
   /// `arguments` as a shell reads them.
   Finished rdmasim(const std::string& arguments) {
     const std::string command = std::string(RDMASIM_BINARY) + " " + arguments + " > " + (dir_ / "out.txt").string() +
@@ -46,23 +30,7 @@ class ExplainDiff : public testing::Test {
     rdmasim("run " + kScenarios + scenario + " --quiet --out " + out);
     return out;
   }
-  std::string write(const std::string& text) {
-    std::ofstream(dir_ / "file.json") << text;
-    return (dir_ / "file.json").string();
-  }
-  static std::string slurp(const fs::path& p) {
-    std::ostringstream s;
-    s << std::ifstream(p).rdbuf();
-    return s.str();
-  }
-  static sim::Json parsed(const std::string& text) {
-    sim::ConfigErrors errors;
-    const auto j = sim::parse_json(text, "output", errors);
-    EXPECT_TRUE(errors.empty()) << errors.text();
-    return j.value_or(sim::Json{});
-  }
-
-  fs::path dir_;
+  std::string write(const std::string& text) { return Cli::write("file.json", text).string(); }
 };
 
 TEST_F(ExplainDiff, ResultDirectoryAndScenarioAreExplainedAlike) {

@@ -2,6 +2,7 @@
 // Turns what a parser collected into a Trace: sorts every kind of record by lane and time, spreads overlapping spans over slots,
 // links spans to messages and to their causes, and builds the pyramid. Runs in the worker.
 import type { Builder } from './builder';
+import type { Columns } from './columns';
 import { buildLod } from './lod';
 import { buildMessages } from './messages';
 import { assignSlots } from './slots';
@@ -112,6 +113,17 @@ function sortSpans(raw: Builder) {
   return { spans, rows, crowded };
 }
 
+/** The columns that all records of one time have, in `order`. */
+function atOneTime(c: Columns<'t' | 'lane' | 'point' | 'msg'>, order: Uint32Array) {
+  return {
+    n: c.n,
+    t: permute(c.col.t as Float64Array, order),
+    lane: permute(c.col.lane as Uint32Array, order),
+    point: permute(c.col.point as Uint16Array, order),
+    msg: permute(c.col.msg as Uint32Array, order),
+  };
+}
+
 function sortInstants(raw: Builder): { records: Instants; offset: Uint32Array } {
   const c = raw.instants;
   const col = c.col;
@@ -119,11 +131,7 @@ function sortInstants(raw: Builder): { records: Instants; offset: Uint32Array } 
   return {
     offset,
     records: {
-      n: c.n,
-      t: permute(col.t as Float64Array, order),
-      lane: permute(col.lane as Uint32Array, order),
-      point: permute(col.point as Uint16Array, order),
-      msg: permute(col.msg as Uint32Array, order),
+      ...atOneTime(c, order),
       parent: permute(col.parent as Uint32Array, order),
       args: ([col.a0, col.a1, col.a2, col.a3] as Float64Array[]).map((a) => permute(a, order)),
       bytes: permute(col.bytes as Uint32Array, order),
@@ -138,11 +146,7 @@ function sortPackets(raw: Builder): { records: Packets; offset: Uint32Array } {
   return {
     offset,
     records: {
-      n: c.n,
-      t: permute(col.t as Float64Array, order),
-      lane: permute(col.lane as Uint32Array, order),
-      point: permute(col.point as Uint16Array, order),
-      msg: permute(col.msg as Uint32Array, order),
+      ...atOneTime(c, order),
       len: permute(col.len as Uint32Array, order),
       tx: permute(col.tx as Uint8Array, order),
       frame: permute(col.frame as Float64Array, order),

@@ -12,27 +12,7 @@ import { groupAndSort, lowerBound, sortRange } from '../../src/model/sort';
 import { cdf, histogram, mean, percentile, sorted } from '../../src/model/stats';
 import { formatDuration, formatNs, formatPs, formatTick, parseTime, ticks } from '../../src/model/time';
 import { stagesOf, stepsOf, union } from '../../src/model/waterfall';
-import { fixture, kHeader, lines, open, spanById } from './open';
-
-const kEnd = (spans: number, more = {}) => ({
-  k: 'end',
-  spans,
-  instants: 0,
-  counters: 0,
-  states: 0,
-  packets: 0,
-  messages: 0,
-  t_end: 0,
-  ...more,
-});
-const point = (id: number, name: string, args: string[] = [], kind = 'span') => ({
-  k: 'point',
-  id,
-  name,
-  cat: name.split('.')[0],
-  kind,
-  args,
-});
+import { fixture, kEnd, kHeader, lines, open, point, spanById } from './open';
 
 describe('work in a range', () => {
   test('is cut off at its ends, and counts time at work once', async () => {

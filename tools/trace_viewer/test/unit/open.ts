@@ -48,3 +48,25 @@ export const kHeader = {
 export function spanById(t: Trace, id: number): number {
   return t.byId[id];
 }
+
+/** The last line of a native trace, with `more` counts than those of spans. */
+export const kEnd = (spans: number, more = {}) => ({
+  k: 'end',
+  spans,
+  instants: 0,
+  counters: 0,
+  states: 0,
+  packets: 0,
+  messages: 0,
+  t_end: 0,
+  ...more,
+});
+/** A declaration of a point. */
+export const point = (id: number, name: string, args: string[] = [], kind = 'span') => ({
+  k: 'point',
+  id,
+  name,
+  cat: name.split('.')[0],
+  kind,
+  args,
+});

@@ -6,27 +6,7 @@ import { matchMessages, parseQuery, statusText } from '../../src/model/search';
 import { compare } from '../../src/model/compare';
 import { stagesOf } from '../../src/model/waterfall';
 import { Status } from '../../src/model/types';
-import { fixture, kHeader, lines, open } from './open';
-
-const kEnd = (spans: number, more = {}) => ({
-  k: 'end',
-  spans,
-  instants: 0,
-  counters: 0,
-  states: 0,
-  packets: 0,
-  messages: 0,
-  t_end: 0,
-  ...more,
-});
-const point = (id: number, name: string, args: string[] = [], kind = 'span') => ({
-  k: 'point',
-  id,
-  name,
-  cat: name.split('.')[0],
-  kind,
-  args,
-});
+import { fixture, kEnd, kHeader, lines, open, point } from './open';
 
 describe('problems', () => {
   test('a lost packet is a drop and a retransmission, with their messages', async () => {
